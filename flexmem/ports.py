@@ -1,0 +1,173 @@
+"""The protocols where the outside plugs in. Everything below `flexmem.sweep` sees models, embedders and indexes only
+through these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flexmem.history import Piece, Unit
+
+FloatArray = NDArray[np.float64]
+VectorArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+Role = Literal["agent", "reader", "memory", "judge"]
+
+
+# ---------------------------------------------------------------- models
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message as models take it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One model call. ``role`` says on whose behalf (docs/methods.md 0.4); ``schema`` asks for JSON of that JSON
+    Schema; ``max_tokens`` bounds the reply.
+    """
+
+    messages: tuple[Message, ...]
+    role: Role
+    max_tokens: int
+    temperature: float | None = None
+    effort: str | None = None
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counts them; None where it doesn't say."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A model's reply. ``finish`` is the provider's reason (``stop``, ``length`` …); ``dropped`` names parameters that
+    the model does not take.
+    """
+
+    text: str
+    model: str
+    usage: Usage
+    finish: str
+    latency_s: float = 0.0
+    attempts: int = 1
+    dropped: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A chat model behind any endpoint.
+
+    ``name`` is the model's; ``describe`` gives all that shapes its replies (address, parameters; no key) and so enters
+    fingerprints.
+    """
+
+    name: str
+
+    def describe(self) -> Mapping[str, Any]: ...
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer, or raise one of `flexmem.llm.errors`."""
+        ...
+
+
+# ---------------------------------------------------------------- embedding and retrieval
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """e(x): unit-length vectors. ``name`` identifies weights and back-end (it is part of cache keys and fingerprints);
+    ``dimension`` is their length.
+    """
+
+    name: str
+    dimension: int
+
+    async def embed(self, texts: Sequence[str]) -> VectorArray:
+        """Vectors of shape (len(texts), dimension), float32, L2-normalised. A text's vector does not depend on the
+        others in the call.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexConfig:
+    """How a history is cut and indexed. ``dense``: embed the pieces at write time. ``bm25``: ``flexmem`` or
+    ``rank_bm25``, the reference back-end.
+    """
+
+    piece_tokens: int = 128
+    dense: bool = True
+    bm25: Literal["flexmem", "rank_bm25"] = "flexmem"
+
+
+@runtime_checkable
+class HistoryIndex(Protocol):
+    """The pieces of the units written so far and how they answer a query. Piece i is row i of every array.
+
+    An implementation may hold the history privately or share one that was built once per node; both give equal results.
+    """
+
+    config: IndexConfig
+
+    @property
+    def units(self) -> Sequence[Unit]: ...
+
+    @property
+    def pieces(self) -> Sequence[Piece]: ...
+
+    def unit_pieces(self, uid: int) -> range:
+        """Indices of a unit's pieces; consecutive."""
+        ...
+
+    async def append(self, unit: Unit) -> None:
+        """Cut, count, embed and index the next unit.
+
+        Raises:
+            ValueError: ``unit.uid`` is not the next one.
+        """
+        ...
+
+    def bm25(self, text: str, *, stemmed: bool = False) -> FloatArray:
+        """Okapi scores of all pieces against ``text`` (docs/methods.md A.3), shape (pieces,)."""
+        ...
+
+    def cosine(self, vector: VectorArray) -> VectorArray:
+        """Cosines of all pieces, shape (pieces,). Pieces of equal content have equal cosines."""
+        ...
+
+
+class IndexFactory(Protocol):
+    """Opens an empty (or shared, pre-built) index for one history."""
+
+    def __call__(self, config: IndexConfig) -> HistoryIndex: ...
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a method may use while it builds and reads a memory.
+
+    ``model`` is the memory role's, None where none is configured; ``seed`` is the repeat's index, for whatever a method
+    draws at random.
+    """
+
+    embedder: Embedder
+    open_index: IndexFactory
+    model: ChatModel | None = None
+    seed: int = 0
