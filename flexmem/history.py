@@ -22,7 +22,7 @@ READER_UNIT_TOKENS = 2_000  # FlexA-Mem §3: "about 2,000"
 
 Kind = Literal["agent", "reader"]
 BlockKind = Literal["turn", "thought", "action", "output"]
-TurnRole = Literal["user", "assistant"]
+TurnRole = Literal["user", "assistant", "system", "tool"]
 
 
 @dataclass(frozen=True, slots=True)

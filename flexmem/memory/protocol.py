@@ -8,14 +8,14 @@ and in order; raw text never changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from flexmem.history import Unit
+from flexmem.history import Piece, Unit
 from flexmem.ports import Services, VectorArray
 
 TaskKind = Literal["agent", "reader"]
@@ -165,8 +165,15 @@ class MemoryBuild(Protocol):
     and read through views.
     """
 
-    # How often the build did other than asked (a model's reply unusable, a rule in its place), by reason.
-    fallbacks: Mapping[str, int]
+    @property
+    def fallbacks(self) -> Mapping[str, int]:
+        """How often the build did other than asked (a model's reply unusable, a rule in its place), by reason."""
+        ...
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """The pieces that renderings' provenance names, by index."""
+        ...
 
     async def write(self, unit: Unit) -> None:
         """Take the next unit; called once a unit, in order.
@@ -179,14 +186,15 @@ class MemoryBuild(Protocol):
     def view(self) -> MemoryView: ...
 
     def state(self) -> bytes:
-        """All that `restore` needs, vectors and merged records included."""
+        """All that `restore` needs, merged records included; vectors are left out, since text gives them again."""
         ...
 
     async def restore(self, state: bytes) -> None:
         """Become the build that ``state`` was taken from; only an empty build may.
 
         Raises:
-            StateError: the state is of another method, configuration or version.
+            StateError: the state is damaged, or of another method, configuration or format.
+            WriteOrderError: something was written already.
         """
         ...
 

@@ -1,0 +1,301 @@
+"""Public benchmark files, pinned by the SHA-256 of their raw bytes: found, fetched, verified.
+
+A file is looked for, in this order, in ``$FLEXMEM_DATA`` (a folder of yours, never written to), in the cache folder
+(``$FLEXMEM_CACHE/data``, else the user's cache), then at its public addresses. In a folder it may lie plain or
+xz-compressed (``name.xz``); the digest is of the raw bytes either way. Whatever is wrong is a `DataError` that names
+the file, what happened and what to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import os
+import uuid
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
+from typing import IO, Literal
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import platformdirs
+
+from flexmem.benchmarks.protocol import DataError
+
+DATA_VARIABLE = "FLEXMEM_DATA"
+CACHE_VARIABLE = "FLEXMEM_CACHE"
+TIMEOUT_S = 60.0  # of each network operation, not of the whole transfer
+
+_CHUNK = 1 << 20
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+Source = Literal["FLEXMEM_DATA", "cache"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A public file. ``name`` is its path below a data folder (``locomo/locomo10.json``), ``size`` its raw bytes.
+
+    ``addresses`` are tried in order; they are https (plain http is for a mirror on this machine).
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    sha256: str
+    size: int
+    licence: str
+
+    def __post_init__(self) -> None:
+        """Refuse what could leave the data folder or be altered on the way."""
+        path = PurePosixPath(self.name)
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{self.name!r} is not a path below a data folder")
+        for address in self.addresses:
+            parts = urlsplit(address)
+            if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+                raise ValueError(f"{address!r} is not an https address")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a file lies, plain or ``.xz``."""
+
+    path: Path
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """One line of ``flexmem data list``. ``problem`` says what is wrong with a bad file and what to do."""
+
+    file: DataFile
+    state: Literal["good", "bad", "missing"]
+    found: Found | None = None
+    problem: str | None = None
+
+
+def locate(file: DataFile) -> Found | None:
+    """Where the file lies on this machine; its content isn't looked at.
+
+    Raises:
+        DataError: ``$FLEXMEM_DATA`` is set but is no folder.
+    """
+    for folder, source in _folders():
+        plain = folder / file.name
+        for path in (plain, plain.with_name(plain.name + ".xz")):
+            if os.path.isfile(path):  # unlike Path.is_file, False where a folder may not be entered
+                return Found(path, source)
+    return None
+
+
+def read(file: DataFile) -> bytes:
+    """The file's raw bytes, verified; fetched first where it lies nowhere.
+
+    Raises:
+        DataError: missing and unreachable, another digest than the pinned one, truncated, unreadable.
+    """
+    found = locate(file)
+    path = found.path if found else fetch(file)
+    content = b"".join(_raw_chunks(path, limit=file.size))
+    _check(file, path, len(content), hashlib.sha256(content).hexdigest())
+    return content
+
+
+def verify(file: DataFile) -> Found:
+    """Check the file that lies on this machine against its pin, without holding it in memory.
+
+    Raises:
+        DataError: not on this machine, another digest than the pinned one, truncated, unreadable.
+    """
+    found = locate(file)
+    if found is None:
+        raise DataError(f"{file.name}: not on this machine (looked in {_places()}). {_remedy(file)}")
+    _check(file, found.path, *_measure(_raw_chunks(found.path, limit=file.size)))
+    return found
+
+
+def fetch(file: DataFile, *, timeout_s: float = TIMEOUT_S) -> Path:
+    """Make sure that a sound copy lies on this machine, and say where; a damaged copy in the cache is replaced.
+
+    A download is written beside its target and renamed once its digest is right, so that processes may race and none
+    sees a part of a file.
+
+    Raises:
+        DataError: no address gave the pinned bytes, the cache can't be written, or the copy in ``$FLEXMEM_DATA`` is
+            not the pinned file.
+    """
+    found = locate(file)
+    if found is not None:
+        try:
+            return verify(file).path
+        except DataError:
+            if found.source == DATA_VARIABLE:  # the user's folder is not ours to mend
+                raise
+    target = cache_folder() / file.name
+    reasons = []
+    for address in file.addresses:
+        try:
+            _download(address, file, target, timeout_s)
+        except _Failed as failure:
+            reasons.append(f"{address} {failure}")
+            continue
+        return target
+    raise DataError(
+        f"{file.name}: not on this machine (looked in {_places()}), and could not be fetched: "
+        f"{'; '.join(reasons) or 'it has no public address'}. {_remedy(file)}"
+    )
+
+
+def state(file: DataFile) -> FileState:
+    """What there is of the file on this machine; never fetches."""
+    found = locate(file)
+    if found is None:
+        return FileState(file, "missing")
+    try:
+        verify(file)
+    except DataError as error:
+        return FileState(file, "bad", found, str(error))
+    return FileState(file, "good", found)
+
+
+def states(files: Iterable[DataFile]) -> list[FileState]:
+    """`state` of each file, in order."""
+    return [state(file) for file in files]
+
+
+def read_own(path: Path) -> tuple[bytes, str]:
+    """Raw bytes and SHA-256 of a file of the user's own, plain or ``.xz``: nothing is pinned, the digest is recorded.
+
+    Raises:
+        DataError: missing, truncated, unreadable.
+    """
+    content = b"".join(_raw_chunks(path))
+    return content, hashlib.sha256(content).hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept."""
+    root = os.environ.get(CACHE_VARIABLE)
+    return (Path(root) if root else Path(platformdirs.user_cache_dir("flexmem"))) / "data"
+
+
+# ---------------------------------------------------------------- on this machine
+
+
+def _folders() -> Iterator[tuple[Path, Source]]:
+    own = os.environ.get(DATA_VARIABLE)
+    if own:
+        if not Path(own).is_dir():  # a misspelt folder must not turn into a silent download
+            raise DataError(f"{DATA_VARIABLE} names {own}, which is not a folder. Correct it or unset it.")
+        yield Path(own), "FLEXMEM_DATA"
+    yield cache_folder(), "cache"
+
+
+def _places() -> str:
+    return " and ".join(str(folder) for folder, _ in _folders())
+
+
+def _remedy(file: DataFile) -> str:
+    return (
+        f"Run `flexmem data fetch` where the network reaches {', '.join(file.addresses) or 'it'}, or put the file "
+        f"(plain or .xz) at {file.name} below the folder that {DATA_VARIABLE} names."
+    )
+
+
+def _raw_chunks(path: Path, *, limit: int | None = None) -> Iterator[bytes]:
+    """Raw bytes of a plain or xz file, ending soon after ``limit``: enough to tell that it is too long."""
+    seen = 0
+    try:
+        with _open(path) as stream:
+            while (limit is None or seen <= limit) and (chunk := stream.read(_CHUNK)):
+                seen += len(chunk)
+                yield chunk
+    except EOFError as error:
+        raise DataError(f"{path}: the xz stream is cut short after {seen:,} raw bytes. Replace it.") from error
+    except lzma.LZMAError as error:
+        raise DataError(f"{path}: not a sound xz file ({error}). Replace it.") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"{path}: can't be read ({reason}). Check that it exists and may be read.") from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    return lzma.open(path) if path.suffix == ".xz" else path.open("rb")
+
+
+def _measure(chunks: Iterable[bytes]) -> tuple[int, str]:
+    size, digest = 0, hashlib.sha256()
+    for chunk in chunks:
+        size += len(chunk)
+        digest.update(chunk)
+    return size, digest.hexdigest()
+
+
+def _check(file: DataFile, path: Path, size: int, digest: str) -> None:
+    if size > file.size:
+        problem = f"more than the pinned {file.size:,} bytes"
+    elif digest != file.sha256:
+        problem = f"SHA-256 {digest} of {size:,} raw bytes, expected {file.sha256} of {file.size:,}"
+    else:
+        return
+    raise DataError(
+        f"{path}: not the pinned {file.name}: {problem}. Delete or replace it, then run `flexmem data fetch`; a file "
+        "of your own belongs in the benchmark's options."
+    )
+
+
+# ---------------------------------------------------------------- over the network
+
+
+class _Failed(Exception):
+    """An address did not give the pinned bytes; the message continues a sentence that starts with the address."""
+
+
+def _download(address: str, file: DataFile, target: Path, timeout_s: float) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+        try:
+            _save(address, file, part, timeout_s)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"{file.name}: can't be written to {target} ({error.strerror or error}). Make room or rights there, or "
+            f"name another folder in {CACHE_VARIABLE}."
+        ) from error
+
+
+def _save(address: str, file: DataFile, part: Path, timeout_s: float) -> None:
+    size, digest = 0, hashlib.sha256()
+    with part.open("xb") as out, closing(_sent(address, timeout_s)) as chunks:
+        for chunk in chunks:
+            size += len(chunk)
+            if size > file.size:
+                raise _Failed(f"sent more than the pinned {file.size:,} bytes")
+            digest.update(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    if size < file.size:
+        raise _Failed(f"sent {size:,} of {file.size:,} bytes")
+    if digest.hexdigest() != file.sha256:
+        raise _Failed(f"sent SHA-256 {digest.hexdigest()}, expected {file.sha256}")
+
+
+def _sent(address: str, timeout_s: float) -> Generator[bytes, None, None]:
+    """The body of a GET, in chunks. Network errors become `_Failed` here: an `OSError` outside is the disk's."""
+    try:
+        with urlopen(Request(address, headers={"User-Agent": "flexmem"}), timeout=timeout_s) as response:
+            while chunk := response.read(_CHUNK):
+                yield chunk
+    except HTTPError as error:
+        error.close()
+        raise _Failed(f"answered {error.code} {error.reason}") from error
+    except (OSError, HTTPException) as error:
+        raise _Failed(f"did not answer in full ({getattr(error, 'reason', None) or error!r})") from error

@@ -1,0 +1,88 @@
+"""``dense_units``: whole units by cosine, filled by rank (docs/methods.md B.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flexmem.history import Unit
+from flexmem.memory.assemble import assemble, require_room
+from flexmem.memory.base import IndexedBuild
+from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering, Resolution
+from flexmem.memory.registry import MethodSpec
+from flexmem.memory.selection import Fragment
+from flexmem.ports import IndexConfig, Services, VectorArray
+from flexmem.retrieval.ordering import order_by_cosine
+
+
+class DenseUnitsConfig(MethodConfig):
+    """Nothing to set."""
+
+
+class DenseUnitsBuild(IndexedBuild):
+    """Units with e(unit)."""
+
+    def __init__(self, config: DenseUnitsConfig, services: Services) -> None:
+        super().__init__("dense_units", config, services, IndexConfig(dense=False))
+        self._vectors: list[VectorArray] = []
+
+    def view(self) -> DenseUnitsView:
+        return DenseUnitsView(self)
+
+    @property
+    def vectors(self) -> VectorArray:
+        """Shape (units, dimension)."""
+        if not self._vectors:
+            return np.zeros((0, self.services.embedder.dimension), dtype=np.float32)
+        return np.stack(self._vectors)
+
+    async def written(self, unit: Unit) -> None:
+        self._vectors.append((await self.services.embedder.embed([unit.text]))[0])
+
+    async def restore_extra(self, extra: dict[str, object]) -> None:
+        self._vectors = list(await self.services.embedder.embed([unit.text for unit in self.units]))
+
+
+class DenseUnitsView:
+    """Reading changes nothing."""
+
+    def __init__(self, build: DenseUnitsBuild) -> None:
+        self._build = build
+
+    async def render(self, query: Query, budget: Budget) -> Rendering:
+        """Units whole, in order of their cosine while they fit, shown in time order (`MemoryView.render`)."""
+        require_room(budget.room, 0, "nothing")
+        build = self._build
+        order = order_by_cosine(build.vectors @ query.vector).tolist()
+        left = budget.room
+        chosen = []
+        for uid in order:
+            if build.units[uid].tokens <= left:
+                chosen.append(uid)
+                left -= build.units[uid].tokens
+        return assemble([raw_fragment(build, uid) for uid in sorted(chosen)], ranking=order)
+
+
+def raw_fragment(build: IndexedBuild, uid: int) -> Fragment:
+    """A unit whole."""
+    unit = build.units[uid]
+    return Fragment(unit.text, unit.tokens, (uid,), Resolution.RAW, tuple(build.index.unit_pieces(uid)))
+
+
+METHODS = (
+    MethodSpec(
+        MethodInfo(
+            name="dense_units",
+            family="no written memory",
+            summary="whole units by cosine with the query, filled by rank",
+            card=FidelityCard(
+                source="common dense retrieval over FlexA-Mem's units; the paper names no such baseline",
+                follows="the units and the embedder that all methods share",
+                ours="the method itself",
+                differs="nothing to differ from",
+                tuning="nothing tuned",
+            ),
+        ),
+        DenseUnitsConfig(),
+        DenseUnitsBuild,
+    ),
+)

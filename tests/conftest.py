@@ -1,0 +1,21 @@
+"""Fixtures that all tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_DATA = os.environ.get("FLEXMEM_DATA")
+
+
+@pytest.fixture(scope="session")
+def flexmem_data() -> Path:
+    """The folder with the real benchmark files; without it the test is skipped, in CI it fails."""
+    if _DATA:
+        return Path(_DATA)
+    how = "set FLEXMEM_DATA to a folder that holds the benchmark files (such as locomo/locomo10.json.xz)"
+    if os.environ.get("CI"):
+        pytest.fail(f"CI runs the tests on real data: {how}")
+    pytest.skip(f"{how} to run this test")

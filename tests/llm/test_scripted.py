@@ -1,0 +1,130 @@
+"""The scripted model: rules, scripts, limits, latency."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+
+import pytest
+
+from flexmem import tokens
+from flexmem.llm.config import ModelConfig, make_model
+from flexmem.llm.errors import ModelConfigurationError, RateLimited, Refused
+from flexmem.llm.scripted import RULES, ScriptedModel
+from flexmem.ports import ChatModel, ChatReply, ChatRequest, Message, Role
+
+
+def request(text: str, role: Role = "reader", max_tokens: int = 1_000) -> ChatRequest:
+    return ChatRequest((Message("system", "be brief"), Message("user", text)), role, max_tokens)
+
+
+def ask(model: ChatModel, text: str, role: Role = "reader", max_tokens: int = 1_000) -> ChatReply:
+    return asyncio.run(model.complete(request(text, role, max_tokens)))
+
+
+def test_calls_are_counted_by_role_and_kept() -> None:
+    model = ScriptedModel("echo")
+    assert isinstance(model, ChatModel)
+    assert ask(model, "one").text == "one"
+    ask(model, "two", "memory")
+    ask(model, "three", "memory")
+    assert model.calls == {"reader": 1, "memory": 2}
+    assert [kept.messages[-1].content for kept in model.requests] == ["one", "two", "three"]
+
+
+def test_usage_counts_tokens() -> None:
+    usage = ask(ScriptedModel("first_sentence"), "Where is it? In Paris.").usage
+    assert usage.input == tokens.count("be brief") + tokens.count("Where is it? In Paris.")
+    assert usage.output == tokens.count("Where is it?")
+
+
+def test_a_reply_over_the_limit_is_cut() -> None:
+    reply = ask(ScriptedModel("echo"), "one two three four five six seven eight", max_tokens=4)
+    assert reply.finish == "length"
+    assert tokens.count(reply.text) <= 4
+    assert "one two three four five six seven eight".startswith(reply.text)
+    assert ask(ScriptedModel("echo"), "one", max_tokens=4).finish == "stop"
+
+
+def test_a_script_is_used_up_in_order() -> None:
+    model = ScriptedModel(["a", RateLimited("slow"), "b"])
+    assert ask(model, "x").text == "a"
+    with pytest.raises(RateLimited):
+        ask(model, "x")
+    assert ask(model, "x").text == "b"
+    with pytest.raises(ModelConfigurationError, match="3 replies and none is left"):
+        ask(model, "x")
+
+
+def test_a_function_of_the_request() -> None:
+    model = ScriptedModel(lambda request: f"{request.role}!")
+    assert ask(model, "x", "judge").text == "judge!"
+
+
+def test_json_record() -> None:
+    text = "<unit>\n" + "On 2024-05-01 Maria Lopez opened /srv/data/log.txt about sailing, sailing! " * 20 + "</unit>"
+    record = json.loads(ask(ScriptedModel("json_record"), "Write the record.\n" + text).text)
+    assert list(record) == ["record", "keywords", "entities"]
+    assert record["record"].startswith("On 2024-05-01 Maria")
+    assert len(record["record"].split()) == 80
+    assert record["keywords"][0] == "sailing"
+    assert len(record["keywords"]) <= 8
+    assert {"2024-05-01", "Maria Lopez", "/srv/data/log.txt"} <= set(record["entities"])
+    assert len(record["entities"]) <= 12
+
+
+def test_json_record_of_an_unmarked_prompt() -> None:
+    assert json.loads(ask(ScriptedModel("json_record"), "hello there").text)["record"] == "hello there"
+
+
+def test_garbage_is_deterministic_and_no_json() -> None:
+    first, again = (ask(ScriptedModel("garbage"), "x").text for _ in range(2))
+    assert first == again != ask(ScriptedModel("garbage"), "y").text
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(first)
+
+
+def test_refuse() -> None:
+    model = ScriptedModel("refuse")
+    with pytest.raises(Refused):
+        ask(model, "x")
+    assert model.calls["reader"] == 1
+
+
+def test_latency_is_seeded_and_independent_of_order() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    def latencies(seed: int, order: range) -> list[float]:
+        model = ScriptedModel("echo", latency_s=2.0, seed=seed, sleep=sleep)
+        drawn = {number: ask(model, str(number)).latency_s for number in order}
+        return [drawn[number] for number in sorted(drawn)]
+
+    one = latencies(1, range(200))
+    assert slept == one
+    assert one == latencies(1, range(199, -1, -1))
+    assert one != latencies(2, range(200))
+    assert 1.5 < statistics.median(one) < 2.5
+
+
+def test_describe_tells_scripts_apart_and_not_latency() -> None:
+    assert ScriptedModel("echo").describe() == {"provider": "scripted", "model": "echo", "rule": "echo"}
+    assert ScriptedModel("echo").describe() == ScriptedModel("echo", latency_s=1.0).describe()
+    assert ScriptedModel(["a"]).describe() == ScriptedModel(["a"]).describe()
+    assert ScriptedModel(["a"]).describe() != ScriptedModel(["b"]).describe()
+    assert ScriptedModel(request).describe()["rule"].endswith(".request")  # type: ignore[arg-type]
+
+
+def test_unknown_rule() -> None:
+    with pytest.raises(ModelConfigurationError, match="known: echo, first_sentence, garbage, json_record, refuse"):
+        ScriptedModel("no such rule")
+
+
+@pytest.mark.parametrize("rule", sorted(set(RULES) - {"refuse"}))
+def test_by_configuration(rule: str) -> None:
+    model = make_model(ModelConfig(provider="scripted", model=rule))
+    assert model.name == rule
+    assert ask(model, "Hello. You.") == ask(ScriptedModel(rule), "Hello. You.")
