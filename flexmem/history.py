@@ -204,54 +204,96 @@ def _turn_text(turn: Turn) -> tuple[str, str]:
     return f"{turn.role}: ", _line(turn.text)
 
 
-# ---------------------------------------------------------------- agent: steps into units
+# ---------------------------------------------------------------- agent and chat: items into units as they come
+
+_Part = tuple[BlockKind, str, str, str]  # kind, source, prefix, content
 
 
-class StepPacker:
-    """Packs an agent's steps into units as they come; the last unit stays open until the next step would overfill it.
+class _Packer:
+    """Packs items into units of at most ``limit`` tokens; the last unit stays open until the next item would overfill
+    it.
 
-    ``limit`` in tokens (FlexA-Mem §3: 1,000). A step larger than that is a unit by itself.
+    An item is never split; one larger than ``limit`` is a unit by itself.
     """
+
+    _kind: Kind
 
     def __init__(self, *, history: str, limit: int = AGENT_UNIT_TOKENS) -> None:
         self._history = history
         self._limit = limit
         self._closed: list[Unit] = []
-        self._open: list[Step] = []
+        self._firsts: list[int] = [0]
+        self._open: list[tuple[tuple[int, int], list[_Part]]] = []
         self._open_tokens = 0
-
-    def append(self, step: Step) -> Unit | None:
-        """Add the next step; returns the unit that this closed, if any."""
-        size = sum(tokens.count(prefix + content) for _, _, prefix, content in _step_parts(step))
-        closed = None
-        if self._open and self._open_tokens + size > self._limit:
-            closed = self._assemble_open()
-            self._closed.append(closed)
-            self._open, self._open_tokens = [], 0
-        self._open.append(step)
-        self._open_tokens += size
-        return closed
+        self._items = 0
 
     @property
     def closed(self) -> Sequence[Unit]:
-        """Units that no further step can change."""
+        """Units that no further item can change."""
         return self._closed
 
     @property
     def open(self) -> Unit | None:
-        """The unit that the next step may still join."""
+        """The unit that the next item may still join."""
         return self._assemble_open() if self._open else None
+
+    def units(self) -> list[Unit]:
+        """Closed units, then the open one."""
+        return [*self._closed, *([self._assemble_open()] if self._open else [])]
+
+    def first_item(self, uid: int) -> int:
+        """Position, among all items, of a unit's first; the number of items for the unit that comes next."""
+        return self._firsts[uid] if uid < len(self._firsts) else self._items
+
+    def _append(self, span: tuple[int, int], parts: list[_Part]) -> Unit | None:
+        size = sum(tokens.count(prefix + content) for _, _, prefix, content in parts)
+        closed = None
+        if self._open and self._open_tokens + size > self._limit:
+            closed = self._assemble_open()
+            self._closed.append(closed)
+            self._firsts.append(self._items)
+            self._open, self._open_tokens = [], 0
+        self._open.append((span, parts))
+        self._open_tokens += size
+        self._items += 1
+        return closed
 
     def _assemble_open(self) -> Unit:
         return _assemble(
             uid=len(self._closed),
             history=self._history,
-            kind="agent",
-            span=(self._open[0].number, self._open[-1].number),
+            kind=self._kind,
+            span=(self._open[0][0][0], self._open[-1][0][1]),
             time=None,
             session=None,
-            parts=[part for step in self._open for part in _step_parts(step)],
+            parts=[part for _, parts in self._open for part in parts],
         )
+
+
+class StepPacker(_Packer):
+    """Packs an agent's steps (FlexA-Mem §3: up to 1,000 tokens a unit; docs/methods.md 0.5)."""
+
+    _kind: Kind = "agent"
+
+    def append(self, step: Step) -> Unit | None:
+        """Add the next step; returns the unit that this closed, if any."""
+        return self._append((step.number, step.number), _step_parts(step))
+
+
+class ChatPacker(_Packer):
+    """Packs the messages of a running chat, which has no sessions; messages that belong together come as one item."""
+
+    _kind: Kind = "reader"
+
+    def __init__(self, *, history: str, limit: int = AGENT_UNIT_TOKENS) -> None:
+        super().__init__(history=history, limit=limit)
+        self._turns = 0
+
+    def append(self, turns: Sequence[Turn]) -> Unit | None:
+        """Add the next item of one turn or more; returns the unit that this closed, if any."""
+        first = self._turns
+        self._turns += len(turns)
+        return self._append((first, self._turns - 1), [("turn", t.turn_id, *_turn_text(t)) for t in turns])
 
 
 def pack_steps(steps: Iterable[Step], *, history: str, limit: int = AGENT_UNIT_TOKENS) -> list[Unit]:
@@ -259,12 +301,12 @@ def pack_steps(steps: Iterable[Step], *, history: str, limit: int = AGENT_UNIT_T
     packer = StepPacker(history=history, limit=limit)
     for step in steps:
         packer.append(step)
-    return [*packer.closed, *([packer.open] if packer.open else [])]
+    return packer.units()
 
 
-def _step_parts(step: Step) -> list[tuple[BlockKind, str, str, str]]:
+def _step_parts(step: Step) -> list[_Part]:
     source = f"step {step.number}"
-    parts: list[tuple[BlockKind, str, str, str]] = []
+    parts: list[_Part] = []
     lead = f"Step {step.number}\n"
     if step.thought:
         parts.append(("thought", source, lead + "Thought: ", _line(step.thought)))
@@ -314,13 +356,16 @@ def cut_pieces(unit: Unit, *, piece_tokens: int, first_index: int) -> list[Piece
 
 def _lines(content: str) -> list[str]:
     """Lines with their ends; a blank line belongs to the line before it, so that counts stay additive."""
-    lines: list[str] = []
+    groups: list[list[str]] = []
+    text_seen = False  # blank lines ahead of all text have no line before them: they go with the first one
     for line in re.findall(r"[^\n]*\n|[^\n]+", content):
-        if lines and (not line.strip() or not lines[-1].strip()):
-            lines[-1] += line
+        blank = not line.strip()
+        if groups and (blank or not text_seen):
+            groups[-1].append(line)
         else:
-            lines.append(line)
-    return lines
+            groups.append([line])
+        text_seen = text_seen or not blank
+    return ["".join(group) for group in groups]
 
 
 def _atoms(line: str, limit: int) -> list[str]:
@@ -355,7 +400,9 @@ def _line(text: str) -> str:
 def _place(kind: Kind, span: tuple[int, int], session: str | None, time: str | None) -> str:
     if kind == "agent":
         return f"step {span[0]}" if span[0] == span[1] else f"steps {span[0]}-{span[1]}"
-    return ", ".join(part for part in (f"session {session}" if session else None, time) if part) or "conversation"
+    if not session and not time:
+        return f"turns {span[0] + 1}-{span[1] + 1}"
+    return ", ".join(part for part in (f"session {session}" if session else None, time) if part)
 
 
 def _assemble(
@@ -366,7 +413,7 @@ def _assemble(
     span: tuple[int, int],
     time: str | None,
     session: str | None,
-    parts: Sequence[tuple[BlockKind, str, str, str]],
+    parts: Sequence[_Part],
 ) -> Unit:
     header = f"### u{uid:02d} — {_place(kind, span, session, time)}\n"
     text = header

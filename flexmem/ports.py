@@ -78,7 +78,8 @@ class ChatModel(Protocol):
     fingerprints.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def describe(self) -> Mapping[str, Any]: ...
 
@@ -96,8 +97,11 @@ class Embedder(Protocol):
     ``dimension`` is their length.
     """
 
-    name: str
-    dimension: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> VectorArray:
         """Vectors of shape (len(texts), dimension), float32, L2-normalised. A text's vector does not depend on the
@@ -124,7 +128,8 @@ class HistoryIndex(Protocol):
     An implementation may hold the history privately or share one that was built once per node; both give equal results.
     """
 
-    config: IndexConfig
+    @property
+    def config(self) -> IndexConfig: ...
 
     @property
     def units(self) -> Sequence[Unit]: ...

@@ -30,7 +30,7 @@ _TABLE_SIZE = 199_998
 
 # tiktoken's regex engine overflows its stack on a run of some hundred thousand blanks, so longer runs are cut.
 _BLANK_RUN = 4096
-_LONG_BLANK = re.compile(rf"\s{{{_BLANK_RUN}}}")
+_LONG_BLANK = re.compile(rf"\s{{{_BLANK_RUN},}}")
 _BLANK_INTO_BREAK = re.compile(r"\s*[\r\n]")
 
 
@@ -94,10 +94,17 @@ def count(text: str) -> int:
 
 
 def _without_long_blanks(text: str) -> Iterable[str]:
+    """``text`` in parts without a long run of blank space. A run is cut after its last line break, and what is before
+    and after each from its own start: so the cuts of a text are those of its halves wherever `joins_exactly` holds.
+    """
     start = 0
-    for match in _LONG_BLANK.finditer(text):
-        yield text[start : match.end()]
-        start = match.end()
+    for run in _LONG_BLANK.finditer(text):
+        first, past = run.span()
+        middle = max(first, *(text.rfind(end, first, past) + 1 for end in "\r\n"))
+        for stretch in (range(first + _BLANK_RUN, middle, _BLANK_RUN), range(middle, past + 1, _BLANK_RUN)):
+            for cut in stretch:
+                yield text[start:cut]
+                start = cut
     yield text[start:]
 
 
@@ -176,7 +183,7 @@ def head_and_tail(text: str, limit: int, marker: str = "\n[... {omitted} charact
     Raises:
         ValueError: ``limit`` is too small for the marker itself.
     """
-    if len(text) <= limit or count(text) <= limit:
+    if count(text) <= limit:
         return text
     room = limit - count(marker.format(omitted=len(text)))
     if room < 2:

@@ -33,6 +33,7 @@ _NUMBER_WORDS = dict(
     )
 )
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_LONGEST_NUMBER = 1_000  # digits; Python refuses to read numbers of some thousand
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
 
@@ -48,7 +49,7 @@ def _normal(word: str) -> str:
     ordinal = _ORDINAL.fullmatch(word)
     if ordinal:
         word = ordinal.group(1)
-    if word.isdecimal():
+    if word.isdecimal() and len(word) <= _LONGEST_NUMBER:
         return str(int(word))
     return _SHORT_MONTHS.get(word) or _NUMBER_WORDS.get(word) or word
 

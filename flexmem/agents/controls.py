@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from flexmem.agents.evidence import EvidenceMap
-from flexmem.memory.assemble import assemble
+from flexmem.memory.assemble import assemble, total_tokens
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.baselines.dense_units import raw_fragment
 from flexmem.memory.protocol import MethodConfig, Rendering
@@ -49,4 +49,6 @@ def oracle_evidence(build: IndexedBuild, places: EvidenceMap, evidence: Iterable
     pieces = sorted({piece for turn_id in evidence for piece in places.pieces_of(turn_id)})
     selection = Selection(build.table)
     selection.fill(pieces, room, Stop(least_room=0, most_misses=len(pieces) + 1))
-    return assemble(selection_fragments(build.table, selection), ranking=selection.order)
+    while total_tokens(fragments := selection_fragments(build.table, selection)) > room:
+        selection.drop_last()
+    return assemble(fragments, ranking=selection.order)

@@ -72,9 +72,16 @@ class ReaderPrompt:
 class Benchmark(Protocol):
     """A question benchmark. Construction reads nothing; `instances` does and raises `DataError`."""
 
-    name: str
-    config: BenchmarkConfig
-    metrics: Sequence[str]  # what `score` returns; the first is the headline
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def config(self) -> BenchmarkConfig: ...
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """What `score` returns; the first is the headline."""
+        ...
 
     def data_digest(self) -> str:
         """Digest of the data and of every option that changes what is asked."""
@@ -88,6 +95,6 @@ class Benchmark(Protocol):
 
     def reader_prompt(self, instance: Instance, question: Question, seed: int) -> ReaderPrompt: ...
 
-    def score(self, question: Question, reply: str) -> Mapping[str, float]:
-        """Scores in [0, 1] of a reader's reply, by metric."""
+    def score(self, question: Question, reply: str, seed: int) -> Mapping[str, float]:
+        """Scores in [0, 1] of a reader's reply, by metric; ``seed`` is the one that the prompt was made with."""
         ...

@@ -50,6 +50,7 @@ __all__ = [
     "Truncated",
     "classify",
     "classify_answer",
+    "retry_after",
 ]
 
 _SHOWN = 300  # characters of an endpoint's own words that a message quotes

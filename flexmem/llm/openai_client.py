@@ -171,8 +171,10 @@ class OpenAIChat:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._loop = loop
+            # The SDK's own HTTP client closes itself when collected, in whichever loop runs then.
+            connections = openai.DefaultAsyncHttpxClient(timeout=self.config.timeout_s)
             self._client = openai.AsyncOpenAI(
-                api_key=self._key, base_url=self._url, max_retries=0, timeout=self.config.timeout_s
+                api_key=self._key, base_url=self._url, max_retries=0, http_client=connections
             )
         return self._client
 

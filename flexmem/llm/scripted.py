@@ -24,6 +24,7 @@ Rule = Callable[[ChatRequest], str]
 
 _LATENCY_SPREAD = 0.5  # sigma of the log-normal latency
 _RECORD_WORDS, _KEYWORDS, _ENTITIES = 80, 8, 12  # docs/methods.md A.8
+_RECORD_TEXT = re.compile(r"^New (?:steps|stretch):\n", re.MULTILINE)
 
 
 class ScriptedModel:
@@ -129,11 +130,13 @@ def json_record(request: ChatRequest) -> str:
     """A record writer's reply (docs/methods.md A.8): JSON of ``record`` (the text's first 80 words), ``keywords`` (its
     8 most frequent words of five letters or more) and ``entities`` (its first 12 numbers, paths and capitalised names).
 
-    The text is what stands between ``<unit>`` and ``</unit>`` in the last user message, else all of that message.
+    The text is what follows the prompt's line ``New steps:`` or ``New stretch:``, else all of the last user message. A
+    request without a schema, as for a merged record, gets the first 80 words of its last paragraph.
     """
     prompt = echo(request)
-    marked = re.search(r"<unit>\s*(.*?)\s*</unit>", prompt, re.DOTALL)
-    text = marked.group(1) if marked else prompt
+    if request.schema is None:
+        return " ".join(prompt.rsplit("\n\n", 1)[-1].split()[:_RECORD_WORDS])
+    text = _RECORD_TEXT.split(prompt, maxsplit=1)[-1]
     words = Counter(re.findall(r"[^\W\d_]{5,}", text.lower()))
     entities = re.findall(r"[\w.-]*/[\w./-]+|\d[\d:.,-]{2,}\b|\b[A-Z]\w+(?: [A-Z]\w+)*", text)
     record = {

@@ -20,3 +20,10 @@ def prompt_digest(*names: str) -> str:
     for name in names:
         digest.update(name.encode() + b"\0" + template(name).template.encode() + b"\0")
     return digest.hexdigest()
+
+
+@cache
+def all_prompts_digest() -> str:
+    """Digest of every memory prompt of the package."""
+    folder = files("flexmem.memory").joinpath("prompt_texts")
+    return prompt_digest(*sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.is_file()))

@@ -25,7 +25,9 @@ def pack_state(family: str, config: MethodConfig, units: Sequence[Unit], extra: 
         "units": [asdict(unit) for unit in units],
         "extra": extra,
     }
-    return zlib.compress(json.dumps(content, sort_keys=True, separators=(",", ":")).encode(), 6)
+    # Not JSON's own escapes: two of them, each half of a surrogate pair, would come back as one character.
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
 
 
 def unpack_state(state: bytes, family: str, config: MethodConfig) -> tuple[list[Unit], dict[str, Any]]:
@@ -35,7 +37,7 @@ def unpack_state(state: bytes, family: str, config: MethodConfig) -> tuple[list[
         StateError: it is damaged, or of another format, method family or configuration; the message names what differs.
     """
     try:
-        content = json.loads(zlib.decompress(state))
+        content = json.loads(zlib.decompress(state).decode("utf-8", "surrogatepass"))
         found = content["format"], content["family"]
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         raise StateError(f"the saved memory is damaged: {error}") from error

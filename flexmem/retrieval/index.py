@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -164,13 +165,14 @@ class LocalIndex:
         differing = sorted(key for key in expected if description.get(key) != expected[key])
         if differing:
             raise ValueError(f"the index state does not fit; it differs in: {', '.join(differing)}")
-        cuts: list[list[Piece]] = []
+        pieces: list[Piece] = []
+        ends = [0]
         for unit in units:
-            cuts.append(self._cut(unit, sum(map(len, cuts))))
-        vectors = _vectors_by_content([piece for pieces in cuts for piece in pieces], arrays) if self._embedder else {}
-        for unit, pieces in zip(units, cuts, strict=True):
-            self._check_next(unit)
-            self._add(unit, pieces, vectors)
+            pieces += self._cut(unit, len(pieces))
+            ends.append(len(pieces))
+        vectors = _vectors_by_content(pieces, arrays) if self._embedder else {}
+        for unit, (first, past) in zip(units, pairwise(ends), strict=True):
+            self._add(unit, pieces[first:past], vectors)
 
     def freeze(self) -> IndexSnapshot:
         """A snapshot of the history as it is now; later appends don't change it."""
@@ -214,10 +216,10 @@ class LocalIndex:
         return dict(zip(new, vectors, strict=True))
 
     def _add(self, unit: Unit, pieces: Sequence[Piece], vectors: Mapping[str, VectorArray]) -> None:
-        if self._embedder is not None:
-            # The dimension is asked for here: an embedder may load its model to know it.
-            if self._vectors is None:
-                self._vectors = VectorStore(self._embedder.dimension)
+        if self._vectors is None and vectors:
+            # Not the embedder's `dimension`: it may have to load its model to know it, and restoring embeds nothing.
+            self._vectors = VectorStore(len(next(iter(vectors.values()))))
+        if self._vectors is not None:
             for piece in pieces:
                 self._vectors.append(piece.content, vectors.get(piece.content))
         self._units.append(unit)

@@ -30,6 +30,8 @@ class Call:
     body: dict[str, Any]
 
 
+STOP = web.AppKey("stop", asyncio.Event)
+
 Behaviour = Callable[[web.Request, Call], Awaitable[web.StreamResponse]]
 
 
@@ -64,7 +66,7 @@ class ChatEndpoint:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=2**26)
-        app["stop"] = self._stop
+        app[STOP] = self._stop
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -101,7 +103,7 @@ def answer(payload: object) -> Behaviour:
 
 
 def completion(
-    text: str | None = "fine", *, finish: str | None = "stop", refusal: str | None = None, **usage: Any
+    text: object = "fine", *, finish: str | None = "stop", refusal: str | None = None, **usage: Any
 ) -> dict[str, Any]:
     """A chat completion as OpenAI sends it."""
     message = {"role": "assistant", "content": text, "refusal": refusal}
@@ -115,7 +117,7 @@ def completion(
     }
 
 
-def ok(text: str | None = "fine", **options: Any) -> Behaviour:
+def ok(text: object = "fine", **options: Any) -> Behaviour:
     return answer(completion(text, **options))
 
 
@@ -162,5 +164,5 @@ async def reset(request: web.Request, call: Call) -> web.StreamResponse:
 
 async def hang(request: web.Request, call: Call) -> web.StreamResponse:
     """Never answer."""
-    await request.app["stop"].wait()
+    await request.app[STOP].wait()
     return web.Response()

@@ -50,8 +50,8 @@ OVERFLOWS = {
         400,
         {
             "object": "error",
-            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 in "
-            "the messages, 100 in the completion). Please reduce the length of the messages or completion.",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4900 "
+            "in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
             "type": "BadRequestError",
             "param": None,
             "code": 400,
@@ -153,9 +153,7 @@ def test_a_model_error_passes_unchanged() -> None:
 
 
 def test_keys_are_never_quoted() -> None:
-    said = (
-        "Incorrect API key provided: sk-proj-ABCDEFGH1234. Sent 'Bearer abcdefg' and sesame-0123; AIzaSyA12345678 too."
-    )
+    said = "Incorrect API key provided: sk-proj-ABCDEFGH1234. Sent 'Bearer abcdefg', sesame-0123, AIzaSyA12345678."
     message = str(classify_answer(401, {"message": said}, place=PLACE))
     for secret in ("ABCDEFGH", "abcdefg", "sesame", "SyA12345678"):
         assert secret not in message

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import json
 import socket
+import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, TypeVar
 
 import pytest
-from .endpoint import Behaviour, ChatEndpoint, answer, completion, error, hang, listing, ok, raw, reset, status
+from aiohttp import web
 
 from flexmem.llm.config import ModelConfig
 from flexmem.llm.errors import (
@@ -29,6 +30,10 @@ from flexmem.llm.errors import (
 )
 from flexmem.llm.openai_client import OpenAIChat
 from flexmem.ports import ChatModel, ChatReply, ChatRequest, Message, Usage
+
+from .endpoint import Behaviour, Call, ChatEndpoint, answer, completion, error, hang, listing, ok, raw, reset, status
+
+T = TypeVar("T")
 
 HELLO = ChatRequest((Message("system", "be brief"), Message("user", "hello")), "reader", 50)
 QUOTA = error("You exceeded your current quota, please check your plan.", "insufficient_quota", "insufficient_quota")
@@ -53,8 +58,20 @@ class Ticking:
         return self.now
 
 
+def run(model: OpenAIChat, call: Coroutine[Any, Any, T]) -> T:
+    """Run one call in an event loop of its own and close the model's connections."""
+
+    async def once() -> T:
+        try:
+            return await call
+        finally:
+            await model.aclose()
+
+    return asyncio.run(once())
+
+
 class Session:
-    """An endpoint and a client of it; `call` runs in an event loop of its own."""
+    """An endpoint and a client of it."""
 
     def __init__(self, endpoint: ChatEndpoint, options: dict[str, Any], config: dict[str, Any]) -> None:
         self.endpoint, self.waits = endpoint, Waits()
@@ -62,13 +79,7 @@ class Session:
         self.model = OpenAIChat(ModelConfig(**settings), **{"sleep": self.waits, "uniform": lambda: 0.5, **options})
 
     def call(self, request: ChatRequest = HELLO) -> ChatReply:
-        async def once() -> ChatReply:
-            try:
-                return await self.model.complete(request)
-            finally:
-                await self.model.aclose()
-
-        return asyncio.run(once())
+        return run(self.model, self.model.complete(request))
 
     def fail(self, kind: type[ModelError], request: ChatRequest = HELLO) -> ModelError:
         with pytest.raises(ModelError) as raised:
@@ -77,13 +88,7 @@ class Session:
         return raised.value
 
     def preflight(self) -> None:
-        async def once() -> None:
-            try:
-                await self.model.preflight()
-            finally:
-                await self.model.aclose()
-
-        asyncio.run(once())
+        run(self.model, self.model.preflight())
 
 
 Open = Callable[..., Session]
@@ -211,7 +216,7 @@ RETRIED: dict[str, tuple[Behaviour, type[ModelError]]] = {
     "choices missing": (answer({"id": "x"}), Malformed),
     "no message": (answer({**completion(), "choices": [{"finish_reason": "stop"}]}), Malformed),
     "no content": (ok(None), Malformed),
-    "content of parts": (ok([{"type": "text", "text": "x"}]), Malformed),  # type: ignore[arg-type]
+    "content of parts": (ok([{"type": "text", "text": "x"}]), Malformed),
     "failed while generating": (ok("half", finish="error"), Transient),
     "error with 200": (answer(error("Provider returned error", 502)), Transient),
     "error with 200 and no code": (answer({"error": "odd"}), Malformed),
@@ -335,12 +340,17 @@ def test_a_prompt_over_the_configured_window_is_not_sent(opened: Open) -> None:
 
 
 def test_cancelling_is_not_a_failure(opened: Open) -> None:
-    session = opened([hang])
+    arrived = threading.Event()
+
+    async def arrive_and_hang(request: web.Request, call: Call) -> web.StreamResponse:
+        arrived.set()
+        return await hang(request, call)
+
+    session = opened([arrive_and_hang])
 
     async def cancelled() -> None:
         call = asyncio.create_task(session.model.complete(HELLO))
-        while not session.endpoint.chats:
-            await asyncio.sleep(0)
+        await asyncio.to_thread(arrived.wait)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -448,7 +458,7 @@ def test_preflight_at_an_endpoint_that_is_down() -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         model = OpenAIChat(ModelConfig(model="local", base_url=url))
         with pytest.raises(ModelConfigurationError, match=r"connection failed .*Is the endpoint up") as raised:
-            asyncio.run(model.preflight())
+            run(model, model.preflight())
     assert url in str(raised.value)
 
 
@@ -476,4 +486,4 @@ def test_preflight_where_the_address_lacks_its_path() -> None:
     with ChatEndpoint([ok()], status(404)) as endpoint:
         model = OpenAIChat(ModelConfig(model="local", base_url=endpoint.url.removesuffix("/v1")))
         with pytest.raises(ModelConfigurationError, match=r"ends as in '…/v1'"):
-            asyncio.run(model.preflight())
+            run(model, model.preflight())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from flexmem import tokens
 from flexmem.llm.config import ModelConfig, make_model
 from flexmem.llm.errors import ModelConfigurationError, RateLimited, Refused
 from flexmem.llm.scripted import RULES, ScriptedModel
+from flexmem.memory.prompts import template
 from flexmem.ports import ChatModel, ChatReply, ChatRequest, Message, Role
 
 
@@ -62,9 +65,17 @@ def test_a_function_of_the_request() -> None:
     assert ask(model, "x", "judge").text == "judge!"
 
 
-def test_json_record() -> None:
-    text = "<unit>\n" + "On 2024-05-01 Maria Lopez opened /srv/data/log.txt about sailing, sailing! " * 20 + "</unit>"
-    record = json.loads(ask(ScriptedModel("json_record"), "Write the record.\n" + text).text)
+def record_of(prompt: str) -> dict[str, Any]:
+    asked = replace(request(prompt, "memory"), schema={"type": "object"})
+    record: dict[str, Any] = json.loads(asyncio.run(ScriptedModel("json_record").complete(asked)).text)
+    return record
+
+
+@pytest.mark.parametrize("kind", ["agent", "reader"])
+def test_json_record_answers_the_record_writers_prompts(kind: str) -> None:
+    text = "On 2024-05-01 Maria Lopez opened /srv/data/log.txt about sailing, sailing! " * 20
+    values = {"words": 80, "keywords": 8, "entities": 12, "previous": "(none)", "unit": text}
+    record = record_of(template(f"flexa_record_{kind}").substitute(values))
     assert list(record) == ["record", "keywords", "entities"]
     assert record["record"].startswith("On 2024-05-01 Maria")
     assert len(record["record"].split()) == 80
@@ -74,8 +85,13 @@ def test_json_record() -> None:
     assert len(record["entities"]) <= 12
 
 
-def test_json_record_of_an_unmarked_prompt() -> None:
-    assert json.loads(ask(ScriptedModel("json_record"), "hello there").text)["record"] == "hello there"
+def test_json_record_of_another_prompt() -> None:
+    assert record_of("hello there")["record"] == "hello there"
+
+
+def test_json_record_merges_in_plain_text() -> None:
+    prompt = template("flexa_merge").substitute(words=120, records="[1] Ada left.\n[2] Bob came.")
+    assert ask(ScriptedModel("json_record"), prompt).text == "[1] Ada left. [2] Bob came."
 
 
 def test_garbage_is_deterministic_and_no_json() -> None:

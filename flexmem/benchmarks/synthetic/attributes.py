@@ -1,7 +1,7 @@
 """The single-valued facts of a person: how they are told, replaced, mused about and asked.
 
-Texts are `str.format` templates over a `Voice` (``who``, ``whose``, ``have``, ``be``, ``do``, ``they``, ``their``,
-``them``) and the value. Two rules hold for each attribute, and a test checks them: a direct question shares a word stem
+Texts are `str.format` templates over a `Voice` (``who``, ``whose``, ``whom``, ``have``, ``be``, ``do``) and
+``value``. Two rules hold for each attribute, and a test checks them: a direct question shares a word stem
 with every telling, and a paraphrased one shares none with any.
 """
 
@@ -180,7 +180,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
         ),
         (
             "{who} walked home from the evening class in pouring rain",
-            "{who} {was} the only one awake in the evening class",
+            "{who} was the only one awake in the evening class",
         ),
         ("What is {whose} evening class in?", "Which evening class {do} {who} attend?"),
         ("Which language {be} {who} studying?", "What language {do} {who} want to speak?"),
@@ -440,7 +440,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
         ),
         ("What is {whose} choir?", "Which choir {be} {who} in?"),
         ("Which vocal ensemble {be} {who} part of?", "With which group {do} {who} sing?"),
-        "Which choir {was} {who} in before {current}?",
+        "Which choir was {who} in before {current}?",
     ),
     Attribute(
         "thesis",

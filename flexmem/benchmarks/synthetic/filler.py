@@ -19,15 +19,15 @@ _TALK = (
     "{interjection}, I {did} {past_time}",
     "{interjection}, {trouble}, so I was {feeling}",
     "{trouble} {past_time}, and {aftermath}",
-    "I keep thinking about {thing}, it's {verdict}",
+    "I keep thinking about {thing}: {verdict}",
     "I still want to {plan} {future_time}",
     "my plan is to {plan} {future_time}, unless {someone} talks me out of it",
     "{someone} says that {claim}",
     "{someone} swears that {claim}, but I'm {feeling} about it",
-    "{thing} is {adj} and {adj}, but {verdict}",
+    "{thing} looked {adj} and {adj}, but turned out {verdict}",
     "do you think I should {plan}?",
     "have you ever tried to {plan}?",
-    "how is {thing} coming along on your side?",
+    "what became of {thing} on your side?",
     "{thing}? {verdict}",
     "the {adj} part is that {trouble}",
     "first {trouble}, then {trouble}",
@@ -38,12 +38,48 @@ _TALK = (
     "I'd rather {plan} than {plan}",
     "{someone} was there too and {did}",
     "what would you do about {thing}?",
-    "it took me {number} attempts, but {thing} is {verdict} now",
+    "after {number} attempts {thing} turned out {verdict}",
     "I was {feeling} about {thing} {past_time}",
     "{someone} offered to {plan} {future_time}, can you imagine?",
     "there was {thing}, {thing} and not much else",
     "remember {thing}? {trouble}",
 )
+
+# What can be said within any topic, by rule; added to the topic's own phrases.
+_ANY_TOPIC: Mapping[str, tuple[str, ...]] = {
+    "did": (
+        "sorted out {thing}",
+        "asked {someone} about {thing}",
+        "spent {number} minutes on {thing}",
+        "showed {someone} {thing}",
+        "took another look at {thing} {where}",
+        "told {someone} that {claim}",
+        "gave up on {thing} after {number} minutes",
+        "came across {someone} {where}",
+    ),
+    "plan": (
+        "do something about {thing}",
+        "ask {someone} about {thing}",
+        "get rid of {thing}",
+        "spend {number} minutes on {thing}",
+        "meet {someone} {where}",
+        "replace {thing} with something {adj}",
+    ),
+    "trouble": (
+        "{someone} complained about {thing}",
+        "{someone} lost {thing} {where}",
+        "{thing} turned out {adj} {where}",
+        "{thing} came to nothing",
+        "{someone} refused to {plan}",
+    ),
+    "claim": (
+        "{thing} can wait",
+        "{someone} knows best about {thing}",
+        "{thing} should be less {adj}",
+        "it's smart to {tip}",
+        "it pays to {plan}",
+    ),
+}
 
 _ADVICE = (
     "you could {plan} first and {plan} after that",
@@ -57,7 +93,7 @@ _ADVICE = (
     "since you mentioned {thing}, it may be worth a try to {plan}",
     "another option is to {plan} {future_time}",
     "set aside about {number} minutes for {thing}",
-    "keep an eye on {thing}, because it can turn out {adj}",
+    "{thing} can turn out {adj}, so keep an eye open",
     "the simplest approach is to {tip}",
     "when you {plan}, {tip}",
     "there are {number} things to consider, above all {thing}",
@@ -108,6 +144,15 @@ _NOTED = (
     "Okay, let's go on",
 )
 
+LIST_OPENINGS = (
+    "Here are a few thoughts:",
+    "These points may help:",
+    "This is how I would go about it:",
+    "A short checklist:",
+    "Let me sum up what usually works:",
+    "Some options to choose from:",
+)
+
 
 @cache
 def grammar(topic: str) -> Grammar:
@@ -126,4 +171,5 @@ def grammar(topic: str) -> Grammar:
         "reply": _REPLY,
         "noted": _NOTED,
     }
-    return Grammar({**rules, **TOPICS[topic]})
+    own = {name: (*texts, *_ANY_TOPIC.get(name, ())) for name, texts in TOPICS[topic].items()}
+    return Grammar({**rules, **own})

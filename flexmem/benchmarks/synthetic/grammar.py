@@ -10,7 +10,8 @@ from flexmem.benchmarks.synthetic.draw import Draw
 Context = Mapping[str, Sequence[str]]
 
 _NAME = re.compile(r"\{(\w+)\}")
-_ARTICLE_BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIO])(?!uni|use|usual|one\b|eu)")
+_ARTICLE_BEFORE_VOWEL = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!(?i:uni|use|usual|one\b|eu|ukulele))")
+_SENTENCE_START = re.compile(r"^\w|(?<=[?!] )\w")
 
 
 class _Rule:
@@ -63,11 +64,21 @@ def _expand(rule: _Rule, draw: Draw, context: Context) -> str:
     chosen = alternatives[int(draw.random() * len(alternatives))]
     if isinstance(chosen, str):
         return chosen
-    return "".join([part if isinstance(part, str) else _expand(part, draw, context) for part in chosen])
+    texts: list[str] = []
+    for part in chosen:
+        text = part if isinstance(part, str) else _expand(part, draw, context)
+        if text in texts and not isinstance(part, str):
+            text = _expand(part, draw, context)  # "I'd rather sleep than sleep" is rare then
+        texts.append(text)
+    return "".join(texts)
+
+
+def with_articles(text: str) -> str:
+    """``a`` made ``an`` before a vowel."""
+    return _ARTICLE_BEFORE_VOWEL.sub(r"\1n ", text)
 
 
 def polish(text: str) -> str:
-    """``a`` made ``an`` before a vowel, the first letter a capital, and a full stop where there is no end yet."""
-    text = _ARTICLE_BEFORE_VOWEL.sub(r"\1n ", text)
-    text = text[0].upper() + text[1:]
+    """`with_articles`, capitals where sentences begin, and a full stop where there is no end yet."""
+    text = _SENTENCE_START.sub(lambda match: match.group().upper(), with_articles(text))
     return text if text[-1] in ".!?" else text + "."

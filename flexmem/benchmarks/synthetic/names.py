@@ -15,13 +15,11 @@ def _phrases(text: str) -> tuple[str, ...]:
     return tuple(phrase.strip() for phrase in text.split(","))
 
 
-WOMEN = _words(
+FIRST_NAMES = _words(
     "Marta Ines Alina Greta Noor Thandi Yuki Celia Dagny Farah Hilda Imogen Jolanta Keiko Leila Mirela Nadia Oona "
     "Petra Quilla Rosalind Saskia Tamsin Ulrika Vesna Wilma Xenia Yasmin Zelda Agnes Bettina Carys Dunja Elspeth "
     "Freja Gudrun Henrike Ilse Jacinta Katrin Lorna Malin Nerys Ottilie Paloma Renata Sunniva Tilda Una Valeria "
-    "Winnie Zofia Amara Brigid Cosima Delphine Esme Fenna Galina Honor"
-)
-MEN = _words(
+    "Winnie Zofia Amara Brigid Cosima Delphine Esme Fenna Galina Honor "
     "Owen Bram Jonas Tariq Emeka Hiro Anselm Bastian Casper Dmitri Elias Florian Gustav Hamid Ivo Jasper Kofi Lars "
     "Milan Nils Oskar Piotr Quentin Rafael Stefan Tobias Umar Viktor Wouter Xander Yannick Zoltan Alaric Benedikt "
     "Cormac Dario Edmund Fabian Gareth Henning Isidor Joachim Kasimir Leopold Mattias Nestor Orson Pascal Rupert "
@@ -33,6 +31,7 @@ RELATIONS = _words("cousin colleague neighbour friend flatmate classmate godpare
 NAMES: Mapping[str, Sequence[str]] = {
     "weekday": _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"),
     "number": _words("two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty"),
+    "ordinal": _words("second third fourth fifth sixth seventh eighth ninth tenth"),
     "digit": _words("1 2 3 4 5 6 7 8 9"),
     "minutes": _words("05 10 15 20 25 30 35 40 45 50 55"),
     "letter": _words("A B C D E F G H K L M P R S T V"),
@@ -43,8 +42,9 @@ NAMES: Mapping[str, Sequence[str]] = {
     "surname_end": _words("ow orsen ley ora wick aby mann etti ard quist ham inger oux ova well strand ic erton"),
     "surname": ("{surname_stem}{surname_end}",),
     "place_stem": _words(
-        "Tarn Alder Brack Copper Dray Elm Fern Gorse Heron Iris Juniper Kestrel Larch Mallow Nettle Otter Pewter Quarry "
-        "Rowan Sorrel Thistle Umber Vale Willow Yarrow Amber Birch Cinder Dusk Ember Flint Garnet Hazel Ivory Linden"
+        "Tarn Alder Brack Copper Dray Elm Fern Gorse Heron Iris Juniper Kestrel Larch Mallow Nettle Otter Pewter "
+        "Quarry Rowan Sorrel Thistle Umber Vale Willow Yarrow Amber Birch Cinder Dusk Ember Flint Garnet Hazel "
+        "Ivory Linden"
     ),
     "place_end": _words("brook field mere wick combe ford haven ridge stead holm gate moor bury cross well den"),
     "place": ("{place_stem}{place_end}",),
@@ -93,9 +93,10 @@ NAMES: Mapping[str, Sequence[str]] = {
         "Sinhala Faroese Hausa Malay"
     ),
     "allergen": _phrases(
-        "cashews, mussels, celery, sesame, kiwi fruit, lupin, mustard seed, hazelnuts, strawberries, egg white, prawns, "
-        "buckwheat, pistachios, soy milk, lentils, pine nuts, rye, peaches, oysters, chickpeas, coriander, mango, "
-        "poppy seeds, squid, walnuts, honey, pumpkin seeds, oats, crab, macadamias, fenugreek, lychees"
+        "cashews, mussels, celery, sesame, kiwi fruit, lupin, mustard seed, hazelnuts, strawberries, egg white, "
+        "prawns, buckwheat, pistachios, soy milk, lentils, pine nuts, rye, peaches, oysters, chickpeas, "
+        "coriander, mango, poppy seeds, squid, walnuts, honey, pumpkin seeds, oats, crab, macadamias, fenugreek, "
+        "lychees"
     ),
     "boss": ("Ms. {surname}", "Mr. {surname}"),
     "dentist": ("Dr. {surname}",),
@@ -120,9 +121,10 @@ NAMES: Mapping[str, Sequence[str]] = {
     "choir": ("the {place} Larks", "the {place} Singers", "the {place_stem} Chorale"),
     "study": _phrases("history, economics, decline, architecture, chemistry, folklore, ecology, psychology, politics"),
     "subject": _phrases(
-        "lighthouses, salt mining, beekeeping, night trains, seaweed, canal locks, board games, street signs, peat bogs, "
-        "glass blowing, lullabies, ferry timetables, hedgerows, radio drama, roof gardens, sign languages, mountain huts, "
-        "typewriters, tidal mills, school canteens, cable cars, migrating cranes, market halls, wool dyes"
+        "lighthouses, salt mining, beekeeping, night trains, seaweed, canal locks, board games, street signs, "
+        "peat bogs, glass blowing, lullabies, ferry timetables, hedgerows, radio drama, roof gardens, "
+        "sign languages, mountain huts, typewriters, tidal mills, school canteens, cable cars, migrating cranes, "
+        "market halls, wool dyes"
     ),
     "thesis": ("the {study} of {subject}",),
     "craft_way": _phrases("hand-dyed, second-hand, engraved, knitted, wooden, miniature, restored, felted, leather"),
@@ -140,8 +142,9 @@ NAMES: Mapping[str, Sequence[str]] = {
         "wardrobe, accordion case, motorbike, loom, film projector, billiard table, tandem, weather vane, greenhouse"
     ),
     "paper": _phrases(
-        "tax return, grant application, visa form, dissertation proposal, insurance claim, adoption papers, patent draft, "
-        "planning application, scholarship essay, lab report, court statement, tenancy appeal, book manuscript, audit"
+        "tax return, grant application, visa form, dissertation proposal, insurance claim, adoption papers, "
+        "patent draft, planning application, scholarship essay, lab report, court statement, tenancy appeal, "
+        "book manuscript, audit"
     ),
     "exam": _phrases(
         "lifeguard, sailing, first-aid, driving theory, pilot's, forklift, beekeeping, radio licence, chainsaw, "
@@ -155,8 +158,9 @@ NAMES: Mapping[str, Sequence[str]] = {
         "tabby kitten, greyhound, rabbit, tortoise, parrot, ferret, guinea pig, hedgehog, cockatiel, gecko, pony, goose"
     ),
     "machine": _phrases(
-        "dishwasher, lawnmower, espresso machine, washing machine, printer, sewing machine, tumble dryer, toaster oven, "
-        "boiler, record player, bread maker, coffee grinder, chainsaw, air conditioner, vacuum cleaner, projector"
+        "dishwasher, lawnmower, espresso machine, washing machine, printer, sewing machine, tumble dryer, "
+        "toaster oven, boiler, record player, bread maker, coffee grinder, chainsaw, air conditioner, "
+        "vacuum cleaner, projector"
     ),
     "museum_kind": _phrases(
         "Clock, Tram, Puppet, Mining, Postal, Textile, Maritime, Glass, Toy, Radio, Herring, Bicycle, Paper, Geology, "

@@ -11,6 +11,7 @@ from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodIn
 from flexmem.memory.registry import MethodSpec
 from flexmem.memory.selection import Fragment
 from flexmem.ports import IndexConfig, Services, VectorArray
+from flexmem.retrieval.dense import inner_products
 from flexmem.retrieval.ordering import order_by_cosine
 
 
@@ -52,7 +53,7 @@ class DenseUnitsView:
         """Units whole, in order of their cosine while they fit, shown in time order (`MemoryView.render`)."""
         require_room(budget.room, 0, "nothing")
         build = self._build
-        order = order_by_cosine(build.vectors @ query.vector).tolist()
+        order = order_by_cosine(inner_products(build.vectors, query.vector)).tolist()
         left = budget.room
         chosen = []
         for uid in order:

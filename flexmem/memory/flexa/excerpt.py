@@ -18,8 +18,9 @@ def excerpt(table: PieceTable, uid: int, order: Sequence[int], limit: int, least
     """
     selection = Selection(table)
     selection.fill(order, limit, _TO_THE_END)
-    group = selection.groups.get(uid)
-    if not group:
-        return None
-    fragment = group_fragment(table, uid, group, Resolution.EXCERPT)
-    return fragment if least <= fragment.tokens <= limit else None
+    while group := selection.groups.get(uid):
+        fragment = group_fragment(table, uid, group, Resolution.EXCERPT)
+        if fragment.tokens <= limit:
+            return fragment if fragment.tokens >= least else None
+        selection.drop_last()  # the joins cost more than the sum
+    return None

@@ -9,6 +9,7 @@ import numpy as np
 from flexmem.memory.flexa.config import FlexaConfig
 from flexmem.memory.flexa.records import Record
 from flexmem.ports import VectorArray
+from flexmem.retrieval.dense import inner_products
 
 
 class Links:
@@ -32,7 +33,7 @@ class Links:
     def _by_cosine(self, vector: VectorArray, earlier: VectorArray) -> list[int]:
         if not len(earlier) or not self._config.links_per_unit:
             return []
-        cosines = earlier @ vector
+        cosines = inner_products(earlier, vector)
         best = np.argsort(-cosines, kind="stable")[: self._config.links_per_unit]
         return [int(uid) for uid in best if cosines[uid] >= self._config.link_cosine]
 

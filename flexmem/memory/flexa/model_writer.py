@@ -102,7 +102,7 @@ def _record_fields(reply: str | None) -> dict[str, Any] | None:
         return None
     try:
         fields, _ = json.JSONDecoder().raw_decode(reply[reply.index("{") :])
-    except ValueError:
+    except (ValueError, RecursionError):  # a model that loops can nest brackets without end
         return None
     if not isinstance(fields, dict) or not isinstance(fields.get("record"), str) or not fields["record"].strip():
         return None

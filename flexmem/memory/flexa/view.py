@@ -16,6 +16,7 @@ from flexmem.memory.frame import DETAILS, TIMELINE, heading
 from flexmem.memory.protocol import Budget, Query, Rendering, Resolution
 from flexmem.memory.selection import Fragment, Selection, Stop, each, selection_fragments
 from flexmem.ports import FloatArray, VectorArray
+from flexmem.retrieval.dense import inner_products
 from flexmem.retrieval.ordering import order_pieces, piece_chunks
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class FlexaView:
         if not self._config.timeline:
             return [], []
         timeline = await self._build.timeline(budget)
-        allowance = self._config.timeline_share * budget.room
+        allowance = min(self._config.timeline_share * budget.room, budget.room - self._least_room())
         return timeline.entries, timeline.shown(allowance)
 
     def _least_room(self) -> int:
@@ -83,8 +84,8 @@ class FlexaView:
 
     def _render_units(self, query: Query, room: int, entries: Sequence[Entry], shown: Sequence[Entry]) -> Rendering:
         """Raw units and excerpts at their places among the timeline's lines."""
-        candidates = self._candidates(query, room)
         left = room - sum(entry.tokens for entry in shown)
+        candidates = self._candidates(query, left)
         plan = fit_or_degrade(candidates, len(self._build.units), left, self._forms(query, shown), self._config)
         while True:
             fragments = self._lines(entries, shown, plan)
@@ -105,7 +106,7 @@ class FlexaView:
             return build.links.of(uid) | {near for near in (uid - 1, uid + 1) if 0 <= near <= last}
 
         return rank_candidates(
-            build.record_vectors @ query.vector,
+            inner_products(build.record_vectors, query.vector),
             anchor_count(self._config, room, [unit.tokens for unit in build.units]),
             neighbours,
             self._config.decay(build.kind),
@@ -155,7 +156,8 @@ class FlexaView:
     def _random_order(self, count: int, query: Query) -> list[int]:
         history = self._build.units[0].history if self._build.units else ""
         order = list(range(count))
-        random.Random(f"{self._build.services.seed}/{history}/{query.text}").shuffle(order)
+        seed = f"{self._build.services.seed}/{history}/{query.text}"
+        random.Random(seed.encode("utf-8", "surrogatepass")).shuffle(order)
         return order
 
 

@@ -1,0 +1,31 @@
+"""The command line: parse, call, print. Exit codes: 0 complete, 1 incomplete or failed, 2 usage."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from flexmem.cli.data import data_app
+from flexmem.cli.doctor import doctor
+from flexmem.cli.methods import methods
+from flexmem.cli.report import report
+from flexmem.cli.run import plan, run
+from flexmem.cli.status import status
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Memory methods for LLM agents, and the harness that compares them.",
+)
+app.add_typer(data_app, name="data")
+for command in (doctor, methods, plan, run, status, report):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point of the ``flexmem`` command."""
+    # Nothing here needs the hub by default; a model of the user's own choice may.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    app()

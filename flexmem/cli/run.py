@@ -1,0 +1,139 @@
+"""``flexmem plan`` and ``flexmem run``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from flexmem.cli.output import COMPLETE, INCOMPLETE, console, expected_errors, notes, print_json
+from flexmem.sweep.config import ConfigError, SweepConfig, load_config
+from flexmem.sweep.plan import Plan, make_plan
+
+LOG_EVERY_S = 10.0
+
+ConfigPath = Annotated[Path, typer.Argument(help="The sweep's YAML.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def plan(config: ConfigPath, *, as_json: Json = False) -> None:
+    """Show what a sweep would run; reads the data, makes no model call."""
+    with expected_errors():
+        planned = make_plan(load_config(config))
+    cells = planned.cells()
+    if as_json:
+        print_json({"cells": cells, "episodes": sum(cell["n"] for cell in cells), "notes": planned.notes()})
+        return
+    table = Table("benchmark", "arm", "budget", "reader", "episodes")
+    for cell in cells:
+        budget = "-" if cell["budget"] is None else f"{cell['budget']:,}"
+        table.add_row(cell["benchmark"], cell["arm"], budget, cell["reader"] or "-", f"{cell['n']:,}")
+    console().print(table)
+    console().print(f"{sum(cell['n'] for cell in cells):,} episodes in {sum(1 for _ in planned.groups()):,} builds")
+    _print_notes(planned)
+
+
+def run(
+    config: ConfigPath,
+    out: Annotated[Path | None, typer.Option(help="Output folder; the same folder again resumes.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Episode workers; default one a CPU.")] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Run a sweep, or go on with one; prints its report."""
+    raise typer.Exit(execute(config, out, workers, as_json=as_json))
+
+
+def execute(config: Path, out: Path | None, workers: int | None, *, as_json: bool) -> int:
+    """What `run` does, for `ray_jobs/sweep.py` as well; returns the exit code."""
+    from flexmem.cli.report import show_report
+    from flexmem.sweep.engine import run_sweep
+
+    with expected_errors():
+        sweep = _with_workers(load_config(config), workers)
+        folder = out or (Path(sweep.out) if sweep.out else None)
+        if folder is None:
+            raise ConfigError("no output folder: give --out, or `out:` in the sweep's YAML")
+        planned = make_plan(sweep)
+        _print_notes(planned)
+        with _progress(sweep.name) as on_progress:
+            outcome = run_sweep(planned, folder, on_progress)
+    summary = {
+        "run": str(folder),
+        "planned": outcome.planned,
+        "done": outcome.done,
+        "complete": outcome.complete,
+        "counts": outcome.counts,
+        "stopped": outcome.stopped or None,
+        "lost": list(outcome.lost),
+    }
+    if as_json:
+        print(json.dumps(summary))
+    else:
+        show_report(folder)
+        console().print(f"results: {folder}", soft_wrap=True, markup=False, highlight=False)
+    if outcome.stopped:
+        notes().print(f"error: the run stopped: {outcome.stopped}")
+    for lost in outcome.lost:
+        notes().print(f"error: given up after its workers died: {lost}")
+    if not outcome.complete:
+        left = outcome.planned - outcome.done
+        notes().print(
+            f"incomplete: {left:,} of {outcome.planned:,} episodes are still to run; the same command resumes"
+        )
+    return COMPLETE if outcome.complete else INCOMPLETE
+
+
+def _with_workers(sweep: SweepConfig, workers: int | None) -> SweepConfig:
+    if workers is None:
+        return sweep
+    return sweep.model_copy(update={"engine": sweep.engine.model_copy(update={"workers": workers})})
+
+
+def _print_notes(planned: Plan) -> None:
+    for loaded in planned.benchmarks:
+        if loaded.replaced:
+            notes().print(f"note: {loaded.replaced}")
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Any]:
+    """A bar on a terminal, a log line now and then elsewhere."""
+    screen = Console(stderr=True)
+    if screen.is_terminal:
+        columns = (
+            TextColumn(name),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=screen) as bar:
+            task = bar.add_task(name, total=None, rate="")
+
+            def show(progress: Any) -> None:
+                rate = f"{progress.rate:.0f}/s"
+                bar.update(task, total=progress.planned, completed=progress.done, rate=rate)
+
+            yield show
+        return
+    said = [float("-inf"), -1]
+
+    def log(progress: Any) -> None:
+        now = time.monotonic()
+        finished = progress.done == progress.planned
+        if progress.done == said[1] or (now - said[0] < LOG_EVERY_S and not finished):
+            return
+        said[:] = [now, progress.done]
+        eta = f", {progress.eta_s:.0f} s to go" if progress.eta_s else ""
+        screen.print(f"{name}: {progress.done:,} of {progress.planned:,} episodes, {progress.rate:.0f}/s{eta}")
+
+    yield log

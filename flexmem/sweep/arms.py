@@ -1,0 +1,75 @@
+"""Arms: methods and control arms as a sweep runs them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flexmem.agents.controls import CONTROLS, WITHOUT_BUDGET
+from flexmem.memory.protocol import MethodError
+from flexmem.memory.registry import ConfiguredMethod, find_method, methods
+from flexmem.sweep.config import ArmEntry, ConfigError
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A named arm. ``method`` is None for a control arm, whose ``control`` is its kind."""
+
+    name: str
+    control: str | None
+    method: ConfiguredMethod | None
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the arm differs from budget to budget; one that doesn't runs once."""
+        return self.control not in WITHOUT_BUDGET
+
+    @property
+    def uses_memory_model(self) -> bool:
+        return self.method is not None and (self.method.info.writes_with_model or self.method.info.reads_with_model)
+
+    @property
+    def rewrites_text(self) -> bool:
+        """Whether the verbatim-evidence score does not apply (docs/methods.md E.6b)."""
+        return self.method is not None and self.method.info.rewrites_text
+
+    @property
+    def family(self) -> str:
+        return self.method.info.family if self.method else "control arms"
+
+    def describe(self) -> dict[str, Any]:
+        """What of the arm enters fingerprints: not its label."""
+        if self.method is None:
+            return {"control": self.control}
+        return {"method": self.method.info.name.split(".")[0], "config": self.method.config.model_dump(mode="json")}
+
+
+def make_arms(entries: Sequence[ArmEntry], task: str = "reader") -> list[Arm]:
+    """The arms that a configuration lists.
+
+    Raises:
+        ConfigError: an unknown method or option, or a method that is not for this kind of task.
+    """
+    return [_make(entry, task) for entry in entries]
+
+
+def _make(entry: ArmEntry, task: str) -> Arm:
+    if entry.method in CONTROLS:
+        if entry.options:
+            raise ConfigError(f"control arm {entry.method!r} has no options")
+        return Arm(entry.name, entry.method, None)
+    if entry.method not in methods():
+        near = difflib.get_close_matches(entry.method, [*methods(), *CONTROLS], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else "; see `flexmem methods`"
+        raise ConfigError(f"unknown method {entry.method!r}{hint}")
+    try:
+        method = find_method(entry.method).configured(entry.options)
+    except MethodError as error:
+        raise ConfigError(str(error)) from error
+    if task not in method.info.tasks:
+        raise ConfigError(
+            f"method {entry.method!r} is for {' and '.join(method.info.tasks)} tasks, not for {task} tasks"
+        )
+    return Arm(entry.name, None, method)

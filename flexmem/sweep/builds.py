@@ -1,0 +1,111 @@
+"""Finished builds on disk, so that another budget, question or process reads what was written once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flexmem.agents.controls import ControlBuild
+from flexmem.history import Unit
+from flexmem.memory.protocol import MemoryBuild, StateError
+from flexmem.ports import ChatModel, Embedder, IndexFactory, Services
+from flexmem.sweep.arms import Arm
+from flexmem.sweep.metered import Meter, MeteredModel
+
+FOLDER = "builds-state"
+
+
+class BuildStore:
+    """States of builds in a run folder, one file each, named by their key; a file is there whole or not at all."""
+
+    def __init__(self, out: Path) -> None:
+        self._folder = out / FOLDER
+
+    def load(self, key: str) -> bytes | None:
+        """A build's state, or None."""
+        try:
+            return self._path(key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def save(self, key: str, state: bytes) -> None:
+        """Keep a state, durably."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        temporary = self._folder / f".tmp-{key}-{os.getpid()}"
+        with temporary.open("wb") as file:
+            file.write(state)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self._path(key))
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}.state"
+
+
+@dataclass
+class FinishedBuild:
+    """A build that is written to its end, and what that cost here (nothing where it was restored)."""
+
+    build: MemoryBuild
+    restored: bool
+    seconds: float
+    meter: Meter = field(default_factory=Meter)
+    saved: bytes = b""
+
+
+@dataclass(frozen=True)
+class BuildTools:
+    """What builds are made with."""
+
+    embedder: Embedder
+    open_index: IndexFactory
+    model: ChatModel | None
+    clock: Callable[[], float] = time.perf_counter
+
+
+async def finish_build(
+    arm: Arm, units: Sequence[Unit], tools: BuildTools, repeat: int, store: BuildStore, key: str
+) -> FinishedBuild:
+    """Restore a build, or write it from its units and keep it. Only a build that a model wrote is worth keeping: one by
+    rule costs less to write than to read.
+    """
+    meter = Meter()
+    model = MeteredModel(tools.model, meter) if tools.model is not None else None
+    services = Services(tools.embedder, tools.open_index, model, repeat)
+    start = tools.clock()
+    build: MemoryBuild = _ControlMemory(services) if arm.method is None else arm.method.build(services)
+    state = store.load(key) if arm.uses_memory_model else None
+    if state is not None:
+        try:
+            await build.restore(state)
+        except StateError as error:
+            raise StateError(
+                f"the kept build {key} of arm {arm.name!r}: {error}; delete it to write it again"
+            ) from error
+        return FinishedBuild(build, True, tools.clock() - start, meter, state)
+    for unit in units:
+        await build.write(unit)
+    finished = FinishedBuild(build, False, tools.clock() - start, meter)
+    keep(finished, arm, store, key)
+    return finished
+
+
+def keep(finished: FinishedBuild, arm: Arm, store: BuildStore, key: str) -> None:
+    """Save a build again if reading has added to it (records merged for a budget)."""
+    if not arm.uses_memory_model:
+        return
+    state = finished.build.state()
+    if state != finished.saved:
+        store.save(key, state)
+        finished.saved = state
+
+
+class _ControlMemory(ControlBuild):
+    """A control arm's history behind the build protocol; it is rendered by the harness, so it has no view."""
+
+    def view(self) -> Any:
+        raise TypeError("control arms are rendered by the harness")

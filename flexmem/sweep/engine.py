@@ -1,0 +1,202 @@
+"""The driver: gives groups to workers, watches them, and goes on from where an earlier run stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_dir
+
+from flexmem.sweep.cluster import episode_slots, ray_cluster
+from flexmem.sweep.config import SweepConfig
+from flexmem.sweep.episodes import StopRun
+from flexmem.sweep.manifest import open_manifest
+from flexmem.sweep.plan import Group, Plan
+from flexmem.sweep.results import finished_keys, remove_leftovers
+
+GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
+_POLL_S = 0.5
+
+
+@dataclass
+class Progress:
+    """Where a sweep stands. ``planned`` counts all episodes of the plan, ``done`` those with a row, earlier runs'
+    included.
+    """
+
+    planned: int
+    done: int
+    counts: dict[str, int] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+    before: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Episodes a second in this run."""
+        return (self.done - self.before) / max(1e-9, time.monotonic() - self.started)
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds to go at that rate; None before the first episode."""
+        return (self.planned - self.done) / self.rate if self.done > self.before else None
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class SweepOutcome:
+    """How a sweep ended. ``stopped`` says why it gave up, empty if it did not; ``lost`` names groups whose workers
+    kept dying.
+    """
+
+    planned: int
+    done: int
+    counts: dict[str, int]
+    stopped: str = ""
+    lost: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return self.done >= self.planned
+
+
+def vector_cache_path() -> Path:
+    """Where vectors are kept across runs: in $FLEXMEM_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("FLEXMEM_CACHE") or user_cache_dir("flexmem")) / "vectors.sqlite"
+
+
+def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> SweepOutcome:
+    """Run what is missing of a plan in an output folder; the same call again goes on where this one stopped.
+
+    Raises:
+        RunFolderError: the folder holds results of something else.
+        TornPartError: a part of an earlier run can't be read.
+    """
+    open_manifest(out, plan)
+    remove_leftovers(out)
+    done = finished_keys(out)
+    planned = sum(cell["n"] for cell in plan.cells())
+    groups = deque(plan.groups(done))
+    missing = sum(len(group.episodes) for group in groups)
+    progress = Progress(planned, planned - missing, before=planned - missing)
+    if on_progress is not None:
+        on_progress(progress)
+    if not groups:
+        return SweepOutcome(planned, planned, {})
+    with ray_cluster(plan.config.engine) as ray:
+        return _Driver(ray, plan, out, progress, on_progress).run(groups)
+
+
+class _Driver:
+    """One sweep on one cluster."""
+
+    def __init__(self, ray: Any, plan: Plan, out: Path, progress: Progress, on_progress: OnProgress | None) -> None:
+        from flexmem.sweep.services.actor import SERVICE, start_actor
+        from flexmem.sweep.services.results import ResultActor, ResultClient
+
+        self._ray = ray
+        self._plan = plan
+        self._out = out.resolve()
+        self._progress = progress
+        self._on_progress = on_progress or (lambda progress: None)
+        self._writer = start_actor(ResultActor, str(self._out), **SERVICE)
+        self._results = ResultClient(self._writer)
+        self._attempts: dict[tuple[str, str], int] = {}
+        self._lost: list[str] = []
+
+    def run(self, groups: deque[Group]) -> SweepOutcome:
+        """Hand out groups until none is left or a call says that all would fail."""
+        stopped = ""
+        workers = self._start_workers(self._plan.config)
+        running: dict[Any, tuple[int, Group]] = {}
+        loads = [0] * len(workers)
+        while groups or running:
+            while groups and not stopped and min(loads) < GROUPS_PER_WORKER:
+                slot = loads.index(min(loads))
+                group = groups.popleft()
+                running[workers[slot].run.remote(group)] = (slot, group)
+                loads[slot] += 1
+            if not running:
+                break
+            ready, _ = self._ray.wait(list(running), num_returns=1, timeout=_POLL_S)
+            for reference in ready:
+                slot, group = running.pop(reference)
+                loads[slot] -= 1
+                try:
+                    counts = self._ray.get(reference)
+                except self._ray.exceptions.RayActorError as error:
+                    workers[slot] = self._new_worker()
+                    groups.extend(self._again(group, error))
+                except self._ray.exceptions.RayTaskError as error:
+                    cause = error.as_instanceof_cause()
+                    if not isinstance(cause, StopRun):
+                        raise
+                    stopped = str(cause)
+                else:
+                    self._note(group, counts)
+            self._on_progress(self._progress)
+        self._ray.get(self._writer.barrier.remote())
+        self._settle()
+        return SweepOutcome(
+            self._progress.planned, self._progress.done, self._progress.counts, stopped, tuple(self._lost)
+        )
+
+    def _start_workers(self, config: SweepConfig) -> list[Any]:
+        from flexmem.sweep.services.actor import SERVICE, start_actor
+        from flexmem.sweep.services.embedding import EmbeddingActor, EmbeddingClient
+        from flexmem.sweep.services.index import IndexActor, IndexClient
+
+        entry = config.embedding
+        gpus = 1 if entry.device is None and self._ray.cluster_resources().get("GPU") else 0
+        model = (entry.model, entry.device, entry.batch_size, str(vector_cache_path()))
+        embedding = start_actor(EmbeddingActor, *model, **SERVICE, num_gpus=gpus)
+        dimension = self._ray.get(embedding.dimension.remote())
+        self._embedder = EmbeddingClient(embedding, self._plan.embedder, dimension)
+        self._index = IndexClient(start_actor(IndexActor, embedding, self._plan.embedder, dimension, **SERVICE))
+        self._instances = {
+            (loaded.name, instance.instance_id): self._ray.put(instance)
+            for loaded in self._plan.benchmarks
+            for instance in loaded.instances.values()
+        }
+        return [self._new_worker() for _ in range(episode_slots(self._ray, config.engine))]
+
+    def _new_worker(self) -> Any:
+        from flexmem.sweep.services.actor import start_actor
+        from flexmem.sweep.services.workers import WorkerActor
+
+        services = (self._embedder, self._index, self._results)
+        arguments = (self._plan.config, str(self._out), self._instances, *services)
+        return start_actor(WorkerActor, *arguments, num_cpus=1, max_concurrency=64)
+
+    def _note(self, group: Group, counts: dict[str, int]) -> None:
+        for outcome, number in counts.items():
+            self._progress.counts[outcome] = self._progress.counts.get(outcome, 0) + number
+        unfinished = counts.get("infrastructure", 0) + counts.get("configuration", 0)
+        self._progress.done += len(group.episodes) - unfinished
+
+    def _again(self, group: Group, error: Exception) -> Iterator[Group]:
+        """What is left of a group whose worker died; nothing when that happened too often."""
+        key = (group.build, group.arm)
+        self._attempts[key] = self._attempts.get(key, 0) + 1
+        if self._attempts[key] >= self._plan.config.engine.group_attempts:
+            self._lost.append(f"{group.benchmark}/{group.instance}, {group.arm}: {error}")
+            return
+        self._ray.get(self._writer.barrier.remote())
+        done = finished_keys(self._out)
+        left = tuple(task for task in group.episodes if task.key not in done)
+        self._progress.done += len(group.episodes) - len(left)
+        if left:
+            yield Group(group.benchmark, group.instance, group.arm, group.repeat, group.build, left)
+
+    def _settle(self) -> None:
+        """Count what is on disk: the only thing that is true."""
+        done = finished_keys(self._out)
+        missing = sum(len(group.episodes) for group in self._plan.groups(done))
+        self._progress.done = self._progress.planned - missing
+        self._on_progress(self._progress)

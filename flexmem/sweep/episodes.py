@@ -1,0 +1,298 @@
+"""Running the episodes of one build: render, count, read, score, and hand on rows. No Ray here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from flexmem import tokens
+from flexmem.agents.answer_recall import WordFinder, answer_words
+from flexmem.agents.controls import full_history, nothing, oracle_evidence
+from flexmem.agents.evidence import EvidenceMap
+from flexmem.agents.reader import answer
+from flexmem.benchmarks.protocol import Benchmark, Instance, Question
+from flexmem.memory.base import IndexedBuild
+from flexmem.memory.protocol import Budget, Query, Rendering
+from flexmem.ports import ChatModel, ChatReply, VectorArray
+from flexmem.sweep.arms import Arm
+from flexmem.sweep.builds import BuildStore, BuildTools, FinishedBuild, finish_build, keep
+from flexmem.sweep.config import SweepConfig
+from flexmem.sweep.failures import FINAL, classify, describe
+from flexmem.sweep.histories import History
+from flexmem.sweep.plan import EpisodeTask, Group
+from flexmem.sweep.rendering_rows import RenderingRows
+from flexmem.sweep.sink import RowSink
+
+
+class StopRun(Exception):
+    """Every other call would fail alike (no key, no quota): the run must not go on."""
+
+
+@dataclass(frozen=True)
+class RunTools:
+    """What a worker runs episodes with."""
+
+    config: SweepConfig
+    build_tools: BuildTools
+    store: BuildStore
+    sink: RowSink
+    rows: RenderingRows
+    reader: ChatModel | None
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """All that the episodes of one group share."""
+
+    group: Group
+    arm: Arm
+    benchmark: Benchmark
+    instance: Instance
+    history: History
+    finished: FinishedBuild
+    places: EvidenceMap
+    words: WordFinder
+    cut: str
+
+
+async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: History, tools: RunTools) -> dict[str, int]:
+    """Run a group's episodes; every one leaves a row in ``episodes`` or in ``failures``. Returns counts by outcome.
+
+    Raises:
+        StopRun: a call failed in a way that all would; rows made so far are delivered.
+    """
+    counts: dict[str, int] = {}
+    try:
+        scene = await _set_scene(group, arm, benchmark, history, tools)
+    except Exception as error:  # noqa: BLE001 - whatever a method raises is classified and recorded
+        for task in group.episodes:
+            _fail(group, arm, benchmark, history.instance, task, error, tools, counts)
+        await tools.sink.deliver()
+        _stop_if_fatal(error)
+        return counts
+    tasks = iter(group.episodes)
+    lanes = tools.config.engine.in_flight if tools.reader is not None else 1
+    try:
+        async with asyncio.TaskGroup() as running:
+            for _ in range(min(lanes, len(group.episodes))):
+                running.create_task(_lane(tasks, scene, tools, counts))
+    except* StopRun as stops:
+        await tools.sink.deliver()
+        raise stops.exceptions[0] from None
+    keep(scene.finished, arm, tools.store, group.build)
+    tools.sink.add("builds", _build_row(scene, tools))
+    await tools.sink.deliver()
+    return counts
+
+
+async def _set_scene(group: Group, arm: Arm, benchmark: Benchmark, history: History, tools: RunTools) -> _Scene:
+    finished = await finish_build(
+        arm, history.instance.units, _with_history(tools.build_tools, history), group.repeat, tools.store, group.build
+    )
+    places, words, cut = history.lookups(finished.build)
+    tools.rows.add_pieces(tools.sink, cut, history.instance.units, finished.build.pieces)
+    return _Scene(group, arm, benchmark, history.instance, history, finished, places, words, cut)
+
+
+def _with_history(tools: BuildTools, history: History) -> BuildTools:
+    return BuildTools(tools.embedder, history.open_index, tools.model, tools.clock)
+
+
+async def _lane(tasks: Iterator[EpisodeTask], scene: _Scene, tools: RunTools, counts: dict[str, int]) -> None:
+    for task in tasks:
+        try:
+            row = await _episode(task, scene, tools)
+        except Exception as error:  # noqa: BLE001 - whatever a method raises is classified and recorded
+            _fail(scene.group, scene.arm, scene.benchmark, scene.instance, task, error, tools, counts)
+            _stop_if_fatal(error)
+        else:
+            tools.sink.add("episodes", row)
+            counts[row["outcome"]] = counts.get(row["outcome"], 0) + 1
+        await tools.sink.deliver_if_due()
+
+
+async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[str, Any]:
+    question = scene.instance.questions[task.question]
+    room = task.budget
+    start = time.perf_counter()
+    rendering = await _render(scene, question, scene.history.question_vectors[task.question], room)
+    render_ms = (time.perf_counter() - start) * 1e3
+    row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
+    row |= _measure(scene, task, question, rendering)
+    row["render_ms"] = render_ms
+    tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering)
+    if row["violation_tokens"]:
+        row |= _failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
+    elif tools.reader is not None:
+        row |= await _read(scene, question, rendering, tools)
+    else:
+        row |= {"metric": "verbatim_evidence", "score": row["verbatim_evidence"]}
+    return row
+
+
+async def _render(scene: _Scene, question: Question, vector: VectorArray, room: int | None) -> Rendering:
+    build = scene.finished.build
+    if scene.arm.method is not None:
+        return await build.view().render(Query.question(question.text, vector), Budget(cast(int, room)))
+    if scene.arm.control == "no_memory":
+        return nothing()
+    if scene.arm.control == "full_history":
+        return full_history(cast(IndexedBuild, build))
+    return oracle_evidence(cast(IndexedBuild, build), scene.places, question.evidence, cast(int, room))
+
+
+def _measure(scene: _Scene, task: EpisodeTask, question: Question, rendering: Rendering) -> dict[str, Any]:
+    """What the harness itself measures on a rendering: its count, and what of evidence and answer it shows."""
+    counted = tokens.count(rendering.text)
+    over = max(0, counted - task.budget) if task.budget is not None else 0
+    applies = question.scored_by_evidence and not scene.arm.rewrites_text
+    seen = scene.places.by_provenance(question.evidence, rendering.shown_pieces())
+    wanted = answer_words(question.answer or "")
+    extractive = scene.words.is_extractive(wanted)
+    return {
+        "scored_by_evidence": question.scored_by_evidence,
+        "n_evidence": seen.turns,
+        "evidence_visible": seen.visible,
+        "evidence_partly": seen.partly,
+        "verbatim_evidence": float(seen.all) if applies else None,
+        "evidence_rank": scene.history.evidence_ranks[task.question],
+        "extractive": extractive,
+        "answer_recall": scene.words.recall(wanted, rendering) if extractive else None,
+        "room": task.budget,
+        "memory_tokens": counted,
+        "utilisation": counted / task.budget if task.budget else None,
+        "violation_tokens": over,
+    }
+
+
+async def _read(scene: _Scene, question: Question, rendering: Rendering, tools: RunTools) -> dict[str, Any]:
+    """Ask the reader and score its reply."""
+    entry = tools.config.models.reader
+    assert entry is not None
+    assert tools.reader is not None
+    seed = scene.group.repeat
+    prompt = scene.benchmark.reader_prompt(scene.instance, question, seed)
+    start = time.perf_counter()
+    reply: ChatReply = await answer(
+        tools.reader, prompt, rendering.text, max_tokens=entry.max_tokens, effort=entry.effort
+    )
+    scores = scene.benchmark.score(question, reply.text, seed)
+    metric = scene.benchmark.metrics[0]
+    return {
+        "reply": reply.text,
+        "metric": metric,
+        "score": scores[metric],
+        "scores": [{"metric": name, "value": value} for name, value in scores.items()],
+        "reader_input_tokens": reply.usage.input,
+        "reader_output_tokens": reply.usage.output,
+        "read_s": time.perf_counter() - start,
+        "attempts": reply.attempts,
+    }
+
+
+def _row(
+    group: Group,
+    arm: Arm,
+    benchmark: Benchmark,
+    instance: Instance,
+    question: Question,
+    task: EpisodeTask,
+    tools: RunTools,
+) -> dict[str, Any]:
+    return {
+        "episode": task.key,
+        "benchmark": group.benchmark,
+        "instance": instance.instance_id,
+        "question": question.question_id,
+        "question_type": question.question_type,
+        "arm": group.arm,
+        "budget": task.budget,
+        "reader": tools.reader.name if tools.reader else None,
+        "memory_model": _memory_model(arm, tools),
+        "repeat": group.repeat,
+        "outcome": "ok",
+        "build": group.build,
+        "attempts": 1,
+        "finished_at": datetime.now(UTC),
+    }
+
+
+def _memory_model(arm: Arm, tools: RunTools) -> str | None:
+    model = tools.build_tools.model
+    return model.name if model is not None and arm.uses_memory_model else None
+
+
+def _failed(error_class: str, error: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failure in the denominator changes of a row: every score that applies is 0."""
+    return {
+        "outcome": "failed",
+        "error_class": error_class,
+        "error": error,
+        "score": 0.0,
+        "verbatim_evidence": 0.0 if row.get("verbatim_evidence") is not None else None,
+        "answer_recall": 0.0 if row.get("answer_recall") is not None else None,
+    }
+
+
+def _fail(
+    group: Group,
+    arm: Arm,
+    benchmark: Benchmark,
+    instance: Instance,
+    task: EpisodeTask,
+    error: Exception,
+    tools: RunTools,
+    counts: dict[str, int],
+) -> None:
+    """Record an episode that raised: finished with score 0, or still to be run (`flexmem.sweep.failures`)."""
+    question = instance.questions[task.question]
+    error_class = classify(error)
+    counts[error_class] = counts.get(error_class, 0) + 1
+    row = _row(group, arm, benchmark, instance, question, task, tools)
+    if error_class in FINAL:
+        applies = question.scored_by_evidence and not arm.rewrites_text
+        row |= {
+            "scored_by_evidence": question.scored_by_evidence,
+            "n_evidence": len(question.evidence),
+            "evidence_visible": 0,
+            "evidence_partly": 0,
+            "verbatim_evidence": 0.0 if applies else None,
+            "metric": benchmark.metrics[0] if tools.reader else "verbatim_evidence",
+        }
+        tools.sink.add("episodes", row | _failed(error_class, describe(error), row))
+        return
+    keys = ("episode", "benchmark", "instance", "question", "arm", "budget", "repeat")
+    failure = {key: row[key] for key in keys}
+    failure |= {"error_class": error_class, "error": describe(error), "failed_at": datetime.now(UTC)}
+    tools.sink.add("failures", failure)
+
+
+def _stop_if_fatal(error: Exception) -> None:
+    if classify(error) == "configuration":
+        raise StopRun(describe(error)) from error
+
+
+def _build_row(scene: _Scene, tools: RunTools) -> dict[str, Any]:
+    finished = scene.finished
+    units = scene.instance.units
+    uses_model = scene.arm.uses_memory_model
+    return {
+        "build": scene.group.build,
+        "benchmark": scene.group.benchmark,
+        "instance": scene.instance.instance_id,
+        "arm": scene.arm.name,
+        "memory_model": _memory_model(scene.arm, tools),
+        "repeat": scene.group.repeat,
+        "units": len(units),
+        "history_tokens": sum(unit.tokens for unit in units),
+        "memory_calls": finished.meter.calls if uses_model else 0,
+        "memory_input_tokens": finished.meter.input if uses_model else 0,
+        "memory_output_tokens": finished.meter.output if uses_model else 0,
+        "fallbacks": [{"name": name, "tokens": times} for name, times in finished.build.fallbacks.items()],
+        "seconds": finished.seconds,
+        "finished_at": datetime.now(UTC),
+    }

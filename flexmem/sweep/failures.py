@@ -1,0 +1,55 @@
+"""Failures of episodes: what can go wrong, and what a run makes of it. The one place where exceptions become outcomes.
+
+    class            example                            retried            in the denominator
+    infrastructure   worker killed, 5xx, time-out       yes, then listed   no: the cell is incomplete until it has run
+    limit            the model's context overflows      no                 yes, as a failure
+    method           the method raised, broke its       no                 yes, as a failure, and flagged
+                     budget or the protocol
+    agent            the model refused                  no                 yes
+    configuration    no key, no quota, unknown model    no                 no: the run stops
+
+An episode that failed for reasons of its own (limit, method, agent) is finished: it has a row in ``episodes`` with
+score
+0. One that failed for reasons outside it (infrastructure, configuration) is not: it has a row in ``failures`` and is
+run
+again by the same command.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from flexmem.llm.errors import ContextOverflow, ModelError, Refused, Truncated
+from flexmem.retrieval.embedding import EmbeddingError
+
+ErrorClass = Literal["infrastructure", "limit", "method", "agent", "configuration"]
+
+FINAL: frozenset[ErrorClass] = frozenset({"limit", "method", "agent"})
+
+
+def classify(error: BaseException) -> ErrorClass:
+    """The class of whatever an episode or a build raised. What nothing else claims is the method's own fault."""
+    if isinstance(error, ModelError):
+        if error.stops_run:
+            return "configuration"
+        if isinstance(error, ContextOverflow | Truncated):
+            return "limit"
+        if isinstance(error, Refused):
+            return "agent"
+        return "infrastructure"
+    if isinstance(error, EmbeddingError):
+        return "configuration"
+    if isinstance(error, OSError | MemoryError | TimeoutError) or _from_ray(error):
+        return "infrastructure"
+    return "method"
+
+
+def _from_ray(error: BaseException) -> bool:
+    """Whether Ray itself failed, told by the module's name: this module is imported where Ray may not be."""
+    return type(error).__module__.split(".")[0] == "ray"
+
+
+def describe(error: BaseException) -> str:
+    """One line for tables."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:2_000] if text else type(error).__name__

@@ -1,0 +1,157 @@
+"""``manifest.json``: what a run folder holds, and whether a sweep may go on in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from flexmem.sweep.config import ConfigError
+from flexmem.sweep.plan import Plan
+from flexmem.sweep.tables import SCHEMA_VERSION
+
+MANIFEST = "manifest.json"
+_PACKAGES = ("flexmem", "ray", "numpy", "pyarrow", "torch", "sentence-transformers", "tiktoken", "openai")
+
+
+class RunFolderError(ConfigError):
+    """An output folder can't take this sweep: another configuration, another schema version, or no run at all."""
+
+
+def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
+    """Check an older manifest against the plan, then write the plan's own; new arms, budgets and instances may join a
+    run.
+
+    Raises:
+        RunFolderError: the folder holds other files, results of another schema version, or results that were made from
+            something else under the same name; the message names what differs. Nothing is changed then.
+    """
+    fields = plan.fields_by_name()
+    planned = plan.cells()
+    arms = {
+        arm.name: {"rewrites_text": arm.rewrites_text, "family": arm.family, "control": arm.method is None}
+        for arm in plan.arms
+    }
+    path = out / MANIFEST
+    if path.exists():
+        old = read_manifest(out)
+        _check(out, old["fields"], fields)
+        fields = {
+            **fields,
+            "arms": {**old["fields"]["arms"], **fields["arms"]},
+            "histories": {**old["fields"]["histories"], **fields["histories"]},
+        }
+        planned = _merge_cells(old["planned"], planned)
+        arms = {**old["arms"], **arms}
+    elif out.exists() and any(out.iterdir()):
+        raise RunFolderError(f"{out}: is not empty and holds no {MANIFEST}; give an empty folder or a run's own")
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "name": plan.config.name,
+        "config": plan.config.model_dump(mode="json"),
+        "fields": fields,
+        "data_digests": {loaded.name: loaded.benchmark.data_digest() for loaded in plan.benchmarks},
+        "metrics": {loaded.name: list(loaded.benchmark.metrics) for loaded in plan.benchmarks},
+        "notes": plan.notes(),
+        "planned": planned,
+        "arms": arms,
+        "versions": {"python": platform.python_version(), **_versions()},
+        "git_commit": _git_commit(),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(path, manifest)
+    return manifest
+
+
+def read_manifest(out: Path) -> dict[str, Any]:
+    """A run folder's manifest.
+
+    Raises:
+        RunFolderError: there is none, it is damaged, or it is of another schema version.
+    """
+    path = out / MANIFEST
+    if not path.is_file():
+        raise RunFolderError(f"{out}: is not a run folder: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        found = manifest["schema_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{path}: is damaged: {error}") from error
+    if found != SCHEMA_VERSION:
+        raise RunFolderError(
+            f"{out}: holds results of schema version {found}, this flexmem writes {SCHEMA_VERSION}; "
+            "take another output folder, or the flexmem that made it"
+        )
+    return dict(manifest)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file so that it is either the old one or the new one, whatever happens."""
+    temporary = path.with_name(f".tmp-{path.name}")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1, default=str)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    differences = [name for name in ("code", "embedder", "reader", "memory") if old[name] != new[name]]
+    details = [f"{name}: {_difference(old[name], new[name])}" for name in differences]
+    for kind in ("arms", "histories"):
+        details += [
+            f"{kind} {name}: {_difference(old[kind][name], new[kind][name])}"
+            for name in sorted(old[kind].keys() & new[kind].keys())
+            if old[kind][name] != new[kind][name]
+        ]
+    if details:
+        listed = "\n".join(f"  {detail}" for detail in details)
+        raise RunFolderError(f"{out}: holds results of another configuration; take another folder\n{listed}")
+
+
+def _difference(old: Any, new: Any, path: str = "") -> str:
+    """The first place where two values differ, with both."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted(old.keys() | new.keys()):
+            if old.get(key) != new.get(key):
+                return _difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    return f"{path or 'value'} was {old!r}, now {new!r}"
+
+
+def _merge_cells(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cells of both, the new one's counts where both have it."""
+
+    def key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+        return cell["benchmark"], cell["arm"], cell["budget"], cell["reader"]
+
+    merged = {key(cell): cell for cell in old}
+    merged.update((key(cell), cell) for cell in new)
+    return list(merged.values())
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_commit() -> str | None:
+    """The commit of the source tree that runs, if it is one; ``-dirty`` where it has changes."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("-dirty" if changed.stdout.strip() else "")

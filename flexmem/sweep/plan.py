@@ -1,0 +1,232 @@
+"""The plan of a sweep: cells x instances = episodes, each with a fingerprint, grouped by build."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flexmem.agents import reader as reader_prompts
+from flexmem.benchmarks.protocol import Benchmark, DataError, Instance
+from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark
+from flexmem.llm.config import make_model
+from flexmem.memory.prompts import all_prompts_digest
+from flexmem.memory.protocol import Budget, BudgetError, Query
+from flexmem.ports import IndexConfig, Services, VectorArray
+from flexmem.retrieval.index import LocalIndex
+from flexmem.sweep.arms import Arm, make_arms
+from flexmem.sweep.config import BenchmarkEntry, ConfigError, SweepConfig
+from flexmem.sweep.fingerprint import CODE_VERSION, build_key, digest, episode_key, instance_digest, question_digest
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeTask:
+    """One question in one cell: its position among the instance's questions, its budget, and its fingerprint."""
+
+    question: int
+    budget: int | None
+    key: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Episodes that share a build: the unit of dispatch."""
+
+    benchmark: str
+    instance: str
+    arm: str
+    repeat: int
+    build: str
+    episodes: tuple[EpisodeTask, ...]
+
+
+@dataclass(frozen=True)
+class LoadedBenchmark:
+    """A benchmark with its data read. ``replaced`` says why another one was wanted, empty if this is the wanted one."""
+
+    benchmark: Benchmark
+    instances: Mapping[str, Instance]
+    replaced: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.benchmark.name
+
+
+@dataclass
+class Plan:
+    """A sweep worked out: what it will run, and what its results are keyed by."""
+
+    config: SweepConfig
+    arms: Sequence[Arm]
+    benchmarks: Sequence[LoadedBenchmark]
+    embedder: str
+    reader: dict[str, Any] | None
+    memory: dict[str, Any] | None
+    _instances: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def groups(self, done: Iterable[str] = ()) -> Iterator[Group]:
+        """The work that is left, one build at a time; ``done`` holds the keys of finished episodes."""
+        finished = done if isinstance(done, set | frozenset) else frozenset(done)
+        for loaded in self.benchmarks:
+            for instance in loaded.instances.values():
+                questions = [question_digest(question) for question in instance.questions]
+                for arm in self.arms:
+                    for repeat in range(self.config.repeats):
+                        group = self._group(loaded, instance, questions, arm, repeat, finished)
+                        if group.episodes:
+                            yield group
+
+    def budgets(self, arm: Arm) -> Sequence[int | None]:
+        """The budgets that an arm runs at; [None] for one without."""
+        return self.config.budgets if arm.has_budget else [None]
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Planned cells for the manifest: benchmark, arm, budget, reader, repeats, n (episodes over all repeats)."""
+        reader = self.reader["model"]["model"] if self.reader else None
+        return [
+            {
+                "benchmark": loaded.name,
+                "arm": arm.name,
+                "budget": budget,
+                "reader": reader,
+                "repeats": self.config.repeats,
+                "n": self.config.repeats * sum(len(i.questions) for i in loaded.instances.values()),
+            }
+            for loaded in self.benchmarks
+            for arm in self.arms
+            for budget in self.budgets(arm)
+        ]
+
+    def build_fields(self, benchmark: str, instance: Instance, arm: Arm, repeat: int) -> dict[str, Any]:
+        """What a build is made of."""
+        place = (benchmark, instance.instance_id)
+        if place not in self._instances:
+            self._instances[place] = instance_digest(instance)
+        return {
+            "code": CODE_VERSION,
+            "benchmark": benchmark,
+            "instance": instance.instance_id,
+            "history": self._instances[place],
+            "arm": arm.describe(),
+            "embedder": self.embedder,
+            "memory_model": self.memory if arm.uses_memory_model else None,
+            "prompts": all_prompts_digest() if arm.uses_memory_model else None,
+            "repeat": repeat,
+        }
+
+    def fields_by_name(self) -> dict[str, Any]:
+        """What results depend on, by name: compared with an older run's in the same folder."""
+        return {
+            "code": CODE_VERSION,
+            "embedder": self.embedder,
+            "reader": self.reader,
+            "memory": self.memory,
+            "arms": {arm.name: arm.describe() for arm in self.arms},
+            "histories": {
+                f"{loaded.name}/{instance.instance_id}": instance_digest(instance)
+                for loaded in self.benchmarks
+                for instance in loaded.instances.values()
+            },
+        }
+
+    def notes(self) -> list[str]:
+        """What a report must say about the data."""
+        notes = [loaded.replaced for loaded in self.benchmarks if loaded.replaced]
+        return notes + [note for loaded in self.benchmarks for note in loaded.benchmark.notes()]
+
+    def _group(
+        self,
+        loaded: LoadedBenchmark,
+        instance: Instance,
+        questions: Sequence[str],
+        arm: Arm,
+        repeat: int,
+        done: frozenset[str] | set[str],
+    ) -> Group:
+        fields = self.build_fields(loaded.name, instance, arm, repeat)
+        build = build_key(fields)
+        episodes = []
+        for budget in self.budgets(arm):
+            # One digest of what the cell's episodes share keeps a plan of a million episodes cheap.
+            shared = digest({"build": build, "budget": budget, "reader": self.reader})
+            for position, question in enumerate(questions):
+                key = episode_key({"cell": shared, "question": question})
+                if key not in done:
+                    episodes.append(EpisodeTask(position, budget, key))
+        return Group(loaded.name, instance.instance_id, arm.name, repeat, build, tuple(episodes))
+
+
+def make_plan(config: SweepConfig) -> Plan:
+    """Read the data and work out the sweep; makes no model call.
+
+    Raises:
+        ConfigError: an unknown method, benchmark or option, data that can't be had or read, a budget too small for an
+            arm's frame.
+    """
+    arms = make_arms(config.arms)
+    asyncio.run(_check_budgets(arms, config.budgets))
+    if config.models.memory is None and any(arm.uses_memory_model for arm in arms):
+        raise ConfigError("an arm writes with a memory model, but models.memory is not configured")
+    reader = None
+    if config.models.reader is not None:
+        entry = config.models.reader
+        reader = {
+            "model": dict(make_model(entry.model).describe()),
+            "max_tokens": entry.max_tokens,
+            "effort": entry.effort,
+            "prompt": reader_prompts.prompt_digest(),
+        }
+    memory = dict(make_model(config.models.memory).describe()) if config.models.memory else None
+    benchmarks = [_load(entry) for entry in config.benchmarks]
+    return Plan(config, arms, benchmarks, f"{config.embedding.model}@torch-fp32", reader, memory)
+
+
+def _load(entry: BenchmarkEntry) -> LoadedBenchmark:
+    try:
+        benchmark = make_benchmark(entry.name, entry.options)
+    except BenchmarkOptionError as error:
+        raise ConfigError(str(error)) from error
+    try:
+        instances = benchmark.instances()
+    except DataError as error:
+        if entry.otherwise is None:
+            raise ConfigError(str(error)) from error
+        loaded = _load(entry.otherwise)
+        why = f"{entry.name} can't be had ({error}); {loaded.name} histories are used in its place"
+        return LoadedBenchmark(loaded.benchmark, loaded.instances, why)
+    if not instances or not any(instance.questions for instance in instances):
+        raise ConfigError(f"benchmark {entry.name!r}: its options leave no question")
+    return LoadedBenchmark(benchmark, {instance.instance_id: instance for instance in instances})
+
+
+class _NoEmbedder:
+    """Stands in where nothing is embedded."""
+
+    name = "none"
+    dimension = 1
+
+    async def embed(self, texts: Sequence[str]) -> VectorArray:
+        return np.zeros((len(texts), 1), dtype=np.float32)
+
+
+async def _check_budgets(arms: Sequence[Arm], budgets: Sequence[int]) -> None:
+    """Render each arm's empty memory at each budget: a frame that does not fit is found before anything is paid."""
+    embedder = _NoEmbedder()
+
+    def open_index(config: IndexConfig) -> LocalIndex:
+        return LocalIndex(config, embedder)
+
+    query = Query.question("", np.zeros(1, dtype=np.float32))
+    for arm in arms:
+        if arm.method is None or arm.uses_memory_model:
+            continue
+        view = arm.method.build(Services(embedder, open_index)).view()
+        for budget in budgets:
+            try:
+                await view.render(query, Budget(budget))
+            except BudgetError as error:
+                raise ConfigError(f"budget {budget} is too small for arm {arm.name!r}: {error}") from error

@@ -1,0 +1,96 @@
+"""A run's tables on disk: Parquet parts that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexmem.sweep.config import ConfigError
+from flexmem.sweep.tables import TABLES
+
+_TEMPORARY = ".tmp-"
+# An episode's row says that all else about it is on disk, so it goes last.
+WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "episodes")
+
+
+class TornPartError(ConfigError):
+    """A Parquet part can't be read."""
+
+
+def make_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows as a table of the named schema; a key that the schema lacks is an error."""
+    schema = TABLES[name]
+    unknown = {key for row in rows for key in row} - set(schema.names)
+    if unknown:
+        raise KeyError(f"table {name} has no columns {sorted(unknown)}")
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def write_parts(out: Path, part: str, tables: Mapping[str, pa.Table]) -> int:
+    """Write one part of each table, durable when this returns: temporary file, fsync, rename, fsync of the folder.
+
+    ``part`` names the files; writing the same part again replaces it. Returns the rows of ``episodes``.
+    """
+    for name in WRITE_ORDER:
+        table = tables.get(name)
+        if table is None or not table.num_rows:
+            continue
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        final = folder / f"part-{part}.parquet"
+        temporary = folder / f"{_TEMPORARY}{part}.parquet"
+        with temporary.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, final)
+        _sync_folder(folder)
+    return tables["episodes"].num_rows if "episodes" in tables else 0
+
+
+def remove_leftovers(out: Path) -> int:
+    """Delete temporary files of an interrupted run; returns how many there were. Only while no writer runs."""
+    leftovers = [path for name in TABLES for path in (out / name).glob(f"{_TEMPORARY}*")]
+    for path in leftovers:
+        path.unlink()
+    return len(leftovers)
+
+
+def parts(out: Path, name: str) -> list[Path]:
+    """A table's parts, in order of their names."""
+    return sorted((out / name).glob("part-*.parquet"))
+
+
+def finished_keys(out: Path) -> set[str]:
+    """Fingerprints of the episodes that have a row.
+
+    Raises:
+        TornPartError: a part can't be read; the message names it.
+    """
+    return {key for table in read_columns(out, "episodes", ["episode"]) for key in table["episode"].to_pylist()}
+
+
+def read_columns(out: Path, name: str, columns: list[str]) -> Iterator[pa.Table]:
+    """Columns of a table, part by part.
+
+    Raises:
+        TornPartError: a part can't be read; the message names it.
+    """
+    for path in parts(out, name):
+        try:
+            yield pq.read_table(path, columns=columns, schema=TABLES[name])
+        except (pa.ArrowInvalid, OSError) as error:
+            raise TornPartError(f"{path}: can't be read ({error}); move it away, and its episodes run again") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,56 @@
+"""Episode workers as Ray actors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from flexmem.benchmarks.protocol import Instance
+from flexmem.ports import IndexConfig
+from flexmem.retrieval.index import IndexSnapshot
+from flexmem.sweep.config import SweepConfig
+from flexmem.sweep.plan import Group
+from flexmem.sweep.services.embedding import EmbeddingClient
+from flexmem.sweep.services.index import IndexClient
+from flexmem.sweep.services.results import ResultClient
+from flexmem.sweep.worker import EpisodeWorker
+
+
+class WorkerActor:
+    """An `EpisodeWorker`; instances come by reference from the object store."""
+
+    def __init__(
+        self,
+        config: SweepConfig,
+        out: str,
+        instances: dict[tuple[str, str], Any],
+        embedder: EmbeddingClient,
+        index: IndexClient,
+        results: ResultClient,
+    ) -> None:
+        self._instances = instances
+        self._index = index
+        self._worker = EpisodeWorker(
+            config,
+            Path(out),
+            embedder=embedder,
+            fetch_instance=self._instance,
+            fetch_snapshot=self._snapshot,
+            deliver=results.deliver,
+        )
+
+    async def run(self, group: Group) -> dict[str, int]:
+        """See `EpisodeWorker.run`."""
+        return await self._worker.run(group)
+
+    async def pid(self) -> int:
+        """Process id, for tests that kill it."""
+        return os.getpid()
+
+    async def _instance(self, benchmark: str, instance_id: str) -> Instance:
+        instance: Instance = await self._instances[benchmark, instance_id]
+        return instance
+
+    async def _snapshot(self, benchmark: str, instance: Instance, config: IndexConfig) -> IndexSnapshot:
+        return await self._index.snapshot(benchmark, self._instances[benchmark, instance.instance_id], config)

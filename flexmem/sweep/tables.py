@@ -1,0 +1,130 @@
+"""The tables that a run writes, as Parquet schemas (docs/tables.md). Null means unknown or not applicable, never
+zero."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+_SCORE = pa.struct([("metric", pa.string()), ("value", pa.float64())])
+_COUNT = pa.struct([("name", pa.string()), ("tokens", pa.int64())])
+_BLOCK = pa.struct(
+    [
+        ("resolution", pa.string()),
+        ("uids", pa.list_(pa.int32())),
+        ("pieces", pa.list_(pa.int32())),
+        ("tokens", pa.int32()),
+        ("text", pa.string()),  # digest in `pieces` of a block whose text is not made of pieces
+    ]
+)
+
+EPISODES = pa.schema(
+    [
+        ("episode", pa.string()),  # fingerprint: the key of resume
+        ("benchmark", pa.string()),
+        ("instance", pa.string()),  # the cluster of paired tests
+        ("question", pa.string()),
+        ("question_type", pa.string()),
+        ("arm", pa.string()),
+        ("budget", pa.int32()),  # null for arms without one
+        ("reader", pa.string()),
+        ("memory_model", pa.string()),
+        ("repeat", pa.int32()),
+        ("outcome", pa.string()),  # ok | failed
+        ("error_class", pa.string()),  # method | limit | agent
+        ("error", pa.string()),
+        ("metric", pa.string()),  # headline metric of `score`, null without a reader
+        ("score", pa.float64()),
+        ("scores", pa.list_(_SCORE)),
+        ("reply", pa.string()),
+        ("scored_by_evidence", pa.bool_()),  # in the population of the verbatim-evidence score
+        ("n_evidence", pa.int32()),
+        ("evidence_visible", pa.int32()),
+        ("evidence_partly", pa.int32()),
+        ("verbatim_evidence", pa.float64()),  # null where the score does not apply to question or method
+        ("evidence_rank", pa.int32()),
+        ("extractive", pa.bool_()),  # in the population of answer recall
+        ("answer_recall", pa.float64()),
+        ("room", pa.int32()),
+        ("memory_tokens", pa.int32()),
+        ("utilisation", pa.float64()),
+        ("violation_tokens", pa.int32()),  # tokens over the room, as the harness counts
+        ("reader_input_tokens", pa.int64()),
+        ("reader_output_tokens", pa.int64()),
+        ("usd", pa.float64()),
+        ("render_ms", pa.float64()),
+        ("read_s", pa.float64()),
+        ("build", pa.string()),
+        ("attempts", pa.int32()),
+        ("finished_at", pa.timestamp("ms", tz="UTC")),
+    ]
+)
+
+RENDERINGS = pa.schema(
+    [
+        ("episode", pa.string()),
+        ("call", pa.int32()),
+        ("build", pa.string()),
+        ("cut", pa.string()),  # which pieces: instance and piece size
+        ("digest", pa.string()),  # of the text shown
+        ("tokens", pa.int32()),
+        ("tokens_by_resolution", pa.list_(_COUNT)),
+        ("blocks", pa.list_(_BLOCK)),
+        ("ranking", pa.list_(pa.int32())),
+        ("hidden", pa.int32()),
+    ]
+)
+
+BUILDS = pa.schema(
+    [
+        ("build", pa.string()),
+        ("benchmark", pa.string()),
+        ("instance", pa.string()),
+        ("arm", pa.string()),
+        ("memory_model", pa.string()),
+        ("repeat", pa.int32()),
+        ("units", pa.int32()),
+        ("history_tokens", pa.int64()),
+        ("memory_calls", pa.int64()),
+        ("memory_input_tokens", pa.int64()),
+        ("memory_output_tokens", pa.int64()),
+        ("fallbacks", pa.list_(_COUNT)),
+        ("seconds", pa.float64()),
+        ("finished_at", pa.timestamp("ms", tz="UTC")),
+    ]
+)
+
+PIECES = pa.schema(
+    [
+        ("digest", pa.string()),
+        ("cut", pa.string()),
+        ("kind", pa.string()),  # piece | header | line
+        ("number", pa.int32()),  # piece index, or the header's unit
+        ("tokens", pa.int32()),
+        ("text", pa.string()),
+    ]
+)
+
+FAILURES = pa.schema(
+    [
+        ("episode", pa.string()),
+        ("benchmark", pa.string()),
+        ("instance", pa.string()),
+        ("question", pa.string()),
+        ("arm", pa.string()),
+        ("budget", pa.int32()),
+        ("repeat", pa.int32()),
+        ("error_class", pa.string()),  # infrastructure | configuration: not an outcome, the episode is still to be run
+        ("error", pa.string()),
+        ("failed_at", pa.timestamp("ms", tz="UTC")),
+    ]
+)
+
+TABLES: dict[str, pa.Schema] = {
+    "episodes": EPISODES,
+    "renderings": RENDERINGS,
+    "builds": BUILDS,
+    "pieces": PIECES,
+    "failures": FAILURES,
+}

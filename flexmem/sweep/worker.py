@@ -1,0 +1,102 @@
+"""An episode worker's mind: histories, models and row sink of one process; no Ray here."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from flexmem.benchmarks.protocol import Benchmark, Instance
+from flexmem.benchmarks.registry import make_benchmark
+from flexmem.llm.config import make_model
+from flexmem.ports import Embedder, IndexConfig
+from flexmem.retrieval.index import IndexSnapshot
+from flexmem.sweep.arms import Arm, make_arms
+from flexmem.sweep.builds import BuildStore, BuildTools
+from flexmem.sweep.config import BenchmarkEntry, SweepConfig
+from flexmem.sweep.episodes import RunTools, run_group
+from flexmem.sweep.histories import History
+from flexmem.sweep.plan import Group
+from flexmem.sweep.rendering_rows import RenderingRows
+from flexmem.sweep.sink import Deliver, RowSink
+
+HISTORIES_KEPT = 4  # of the newest groups; one is large where a history has millions of tokens
+
+FetchInstance = Callable[[str, str], Awaitable[Instance]]
+"""Gives the instance of (benchmark, instance id)."""
+FetchSnapshot = Callable[[str, Instance, IndexConfig], Awaitable[IndexSnapshot]]
+"""Gives a history's frozen index."""
+
+
+class EpisodeWorker:
+    """Runs groups one after the other or side by side; histories are shared between them."""
+
+    def __init__(
+        self,
+        config: SweepConfig,
+        out: Path,
+        *,
+        embedder: Embedder,
+        fetch_instance: FetchInstance,
+        fetch_snapshot: FetchSnapshot,
+        deliver: Deliver,
+    ) -> None:
+        self._config = config
+        self._embedder = embedder
+        self._fetch_instance = fetch_instance
+        self._fetch_snapshot = fetch_snapshot
+        self._deliver = deliver
+        self._arms: dict[str, Arm] = {arm.name: arm for arm in make_arms(config.arms)}
+        self._benchmarks: dict[str, Benchmark] = {}
+        for entry in config.benchmarks:
+            self._add_benchmark(entry)
+        models = config.models
+        self._reader = make_model(models.reader.model) if models.reader else None
+        self._memory = make_model(models.memory) if models.memory else None
+        self._store = BuildStore(out)
+        self._rows = RenderingRows()
+        self._histories: OrderedDict[tuple[str, str], History] = OrderedDict()
+        self._opening = asyncio.Lock()
+
+    async def run(self, group: Group) -> dict[str, int]:
+        """Run a group's episodes; see `run_group`."""
+        history = await self._history(group.benchmark, group.instance)
+        engine = self._config.engine
+        tools = RunTools(
+            config=self._config,
+            build_tools=BuildTools(self._embedder, history.open_index, self._memory),
+            store=self._store,
+            # A name that no other sink has: two workers never write the same part.
+            sink=RowSink(self._deliver, uuid.uuid4().hex, rows=engine.rows_per_part, seconds=engine.flush_s),
+            rows=self._rows,
+            reader=self._reader,
+        )
+        return await run_group(group, self._arms[group.arm], self._benchmarks[group.benchmark], history, tools)
+
+    async def _history(self, benchmark: str, instance_id: str) -> History:
+        async with self._opening:
+            return await self._open(benchmark, instance_id)
+
+    async def _open(self, benchmark: str, instance_id: str) -> History:
+        place = (benchmark, instance_id)
+        if place not in self._histories:
+            instance = await self._fetch_instance(benchmark, instance_id)
+
+            async def snapshot(config: IndexConfig) -> IndexSnapshot:
+                return await self._fetch_snapshot(benchmark, instance, config)
+
+            history = History(instance, snapshot)
+            await history.prepare(self._embedder)
+            self._histories[place] = history
+            while len(self._histories) > HISTORIES_KEPT:
+                self._histories.popitem(last=False)
+        self._histories.move_to_end(place)
+        return self._histories[place]
+
+    def _add_benchmark(self, entry: BenchmarkEntry) -> None:
+        """The benchmark and the one that may stand in for it; making one reads no data."""
+        self._benchmarks[entry.name] = make_benchmark(entry.name, entry.options)
+        if entry.otherwise is not None:
+            self._add_benchmark(entry.otherwise)
