@@ -157,6 +157,10 @@ class HistoryIndex(Protocol):
         """Cosines of all pieces, shape (pieces,). Pieces of equal content have equal cosines."""
         ...
 
+    def cosine_at(self, vector: VectorArray, pieces: IntArray) -> VectorArray:
+        """`cosine` of some pieces only, shape (len(pieces),), equal to the bit."""
+        ...
+
 
 class IndexFactory(Protocol):
     """Opens an empty (or shared, pre-built) index for one history."""

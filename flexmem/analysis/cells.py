@@ -134,9 +134,11 @@ class _Maker:
         turns = columns.n_evidence[population[first]].sum()
         # Withheld scores are taken over no episodes at all, so that none slips through.
         nothing = at[:0]
-        scored = nothing if self.gaps or self.unscored else at
         evident = nothing if self.gaps or self.rewrites_text else population
         verbatim = self._mean(columns.verbatim_evidence, evident)
+        score = (
+            verbatim if self.coverage.key.reader is None else self._mean(columns.score, nothing if self.gaps else at)
+        )
         return Cell(
             key=self.coverage.key,
             question_type=question_type,
@@ -147,7 +149,7 @@ class _Maker:
             conversations=np.unique(columns.instance[at]).size,
             problems=(*self.gaps, *self.unscored),
             metric=metrics[0] if len(metrics) == 1 else None,
-            score=verbatim if self.coverage.key.reader is None else self._mean(columns.score, scored),
+            score=None if self.unscored else score,
             worst=worst,
             best=best,
             rewrites_text=self.rewrites_text,

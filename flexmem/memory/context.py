@@ -166,10 +166,9 @@ class Memory:
         if len(items) < known:
             raise HistoryChangedError(f"the history has {len(items)} message groups, the memory knows {known} of it")
         for position, (old, new) in enumerate(zip(self._items, items, strict=False)):
-            if old != new and not (position == len(self._items) - 1 and new[: len(old)] == old):
-                raise HistoryChangedError(f"message group {position} differs from what the memory was made from")
-        if self._items and self._items[-1] != items[len(self._items) - 1]:
-            raise HistoryChangedError("a tool's result came after its call had been packed; give both in one call")
+            if old != new:
+                late = "; give a tool's results together with their call" if len(new) > len(old) else ""
+                raise HistoryChangedError(f"message group {position} differs from what was seen before{late}")
         for position in range(len(self._items), len(items)):
             item = tuple(dict(message) for message in items[position])
             if position < len(self._restored) and _digest(item) != self._restored[position]:

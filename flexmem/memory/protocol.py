@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -106,8 +106,7 @@ class Degraded(StrEnum):
     EXCERPT_DID_NOT_FIT = "excerpt did not fit"
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedBlock:
+class RenderedBlock(NamedTuple):
     """Provenance of ``rendering.text[start:end]``: the units it stands for, its resolution, the pieces it shows
     verbatim, and its tokens.
     """

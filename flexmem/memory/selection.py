@@ -7,15 +7,13 @@ again on the hot path.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from typing import NamedTuple
 
 from flexmem import tokens
 from flexmem.history import Piece, Unit
 from flexmem.memory.protocol import Resolution
-from flexmem.ports import IntArray
 
 GAP = "[...]\n"
 
@@ -46,14 +44,15 @@ _GAP_TOKENS = _Lazy(GAP)
 class PieceTable:
     """What filling needs to know of each piece and unit, in plain lists: row i is piece i.
 
-    ``additive`` is False where a piece's count does not simply add up: no line break at its end, or a beginning that
-    could merge into the line break before it.
+    ``inexact`` holds the pieces whose counts do not simply add up: no line break at the end, or a beginning that could
+    merge into the line break before it.
     """
 
     pieces: list[Piece] = field(default_factory=list)
     uids: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
-    additive: list[bool] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    inexact: set[int] = field(default_factory=set)
     headers: dict[int, str] = field(default_factory=dict)
     header_tokens: dict[int, int] = field(default_factory=dict)
 
@@ -66,7 +65,9 @@ class PieceTable:
             self.pieces.append(piece)
             self.uids.append(unit.uid)
             self.costs.append(piece.tokens + (0 if whole_line else 1))  # the line break that a gap would add
-            self.additive.append(whole_line and tokens.starts_plainly(piece.text))
+            self.texts.append(piece.text)
+            if not whole_line or not tokens.starts_plainly(piece.text):
+                self.inexact.add(piece.index)
 
 
 @dataclass(frozen=True)
@@ -77,74 +78,83 @@ class Stop:
     most_misses: int = 200
 
 
-def each(chunks: Iterable[IntArray]) -> Iterator[int]:
-    """The pieces of a lazily made order, one by one."""
-    return chain.from_iterable(chunk.tolist() for chunk in chunks)
-
-
 class Selection:
-    """Pieces chosen so far, by unit, with what they cost in tokens: headers and gap markers included."""
+    """Pieces chosen so far and what they cost in tokens: headers and gap markers included."""
 
     def __init__(self, table: PieceTable) -> None:
         self._table = table
-        self.groups: dict[int, list[int]] = {}
+        self._chosen = bytearray(len(table.pieces))
+        self._ends: dict[int, tuple[int, int]] = {}  # first and last chosen piece of a unit
         self.order: list[int] = []
         self.cost = 0
 
-    def cost_of(self, piece: int) -> int:
-        """What adding a piece costs now: its tokens, its unit's header if it is the unit's first, and the change in
-        gap markers.
-        """
-        uid = self._table.uids[piece]
-        group = self.groups.get(uid)
-        if not group:
-            return self._table.costs[piece] + self._table.header_tokens[uid]
-        at = bisect_left(group, piece)
-        has_before, has_after = at > 0, at < len(group)
-        gaps = (has_before and group[at - 1] != piece - 1) + (has_after and group[at] != piece + 1)
-        return self._table.costs[piece] + (gaps - (has_before and has_after)) * gap_tokens()
-
-    def add(self, piece: int) -> None:
-        """Choose a piece that was not chosen before."""
-        self.cost += self.cost_of(piece)
-        insort(self.groups.setdefault(self._table.uids[piece], []), piece)
-        self.order.append(piece)
-
-    def drop_last(self) -> int:
-        """Give up the piece chosen last, which is the lowest-ranked; returns it."""
-        piece = self.order.pop()
-        uid = self._table.uids[piece]
-        self.groups[uid].remove(piece)
-        if not self.groups[uid]:
-            del self.groups[uid]
-        self.cost = -1  # no longer maintained: what follows counts the text itself
-        return piece
-
     def fill(self, order: Iterable[int], room: int, stop: Stop) -> None:
-        """Take pieces in order while they fit into ``room`` tokens; a smaller, lower piece may still fit after a
-        miss."""
-        costs, gap = self._table.costs, gap_tokens()
+        """Take pieces in order while they fit into ``room`` tokens; a smaller one may still fit after a miss.
+
+        A piece costs its tokens, its unit's header if it is the first there, and the change in gap markers. This is the
+        hot path of piece recovery, hence one loop without calls.
+        """
+        costs, uids, headers = self._table.costs, self._table.uids, self._table.header_tokens
+        chosen, ends, take = self._chosen, self._ends, self.order.append
+        gap, least, most = gap_tokens(), stop.least_room, stop.most_misses
         left = room
         misses = 0
         for piece in order:
-            if left < stop.least_room:
-                return
-            if costs[piece] <= left + gap:
-                cost = self.cost_of(piece)
+            if left < least:
+                break
+            cost = costs[piece]
+            if cost <= left + gap:  # at best a piece closes a gap
+                uid = uids[piece]
+                span = ends.get(uid)
+                if span is None:
+                    cost += headers[uid]
+                    grown = (piece, piece)
+                else:
+                    first, last = span
+                    if last < piece:
+                        cost += 0 if chosen[piece - 1] else gap
+                        grown = (first, piece)
+                    elif piece < first:
+                        cost += 0 if chosen[piece + 1] else gap
+                        grown = (piece, last)
+                    else:
+                        cost += gap - gap * (chosen[piece - 1] + chosen[piece + 1])
+                        grown = span
                 if cost <= left:
-                    insort(self.groups.setdefault(self._table.uids[piece], []), piece)
-                    self.order.append(piece)
-                    self.cost += cost
+                    ends[uid] = grown
+                    chosen[piece] = 1
+                    take(piece)
                     left -= cost
                     misses = 0
                     continue
             misses += 1
-            if misses >= stop.most_misses:
-                return
+            if misses >= most:
+                break
+        self.cost += room - left
+
+    def drop_last(self) -> None:
+        """Give up the piece chosen last, which is the lowest-ranked; what the others cost is counted anew."""
+        kept, room = self.order[:-1], self.cost
+        self._chosen = bytearray(len(self._chosen))
+        self._ends = {}
+        self.order = []
+        self.cost = 0
+        self.fill(kept, room, Stop(least_room=0, most_misses=1))
+
+    def groups(self) -> dict[int, list[int]]:
+        """Chosen pieces by unit, both in time order."""
+        groups: dict[int, list[int]] = {}
+        uids = self._table.uids
+        for piece in sorted(self.order):
+            uid = uids[piece]
+            if uid in groups:
+                groups[uid].append(piece)
+            else:
+                groups[uid] = [piece]
+        return groups
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(NamedTuple):
     """A stretch of a rendering before it has a place: its text ends with a newline and starts plainly, so tokens add
     up.
     """
@@ -158,29 +168,35 @@ class Fragment:
 
 def group_fragment(table: PieceTable, uid: int, group: Sequence[int], resolution: Resolution) -> Fragment:
     """A unit's chosen pieces in original order under the unit's header, a gap marker where two are not neighbours."""
-    parts = [table.headers[uid]]
+    texts, costs = table.texts, table.costs
+    header = table.headers[uid]
+    if not table.inexact.isdisjoint(group):
+        text = _with_line_breaks(header, [texts[piece] for piece in group], group)
+        return Fragment(text, tokens.count(text), (uid,), resolution, tuple(group))
+    parts = [header]
     total = table.header_tokens[uid]
-    exact = True
-    previous = None
+    gaps = 0
+    previous = group[0] - 1
     for piece in group:
-        text = table.pieces[piece].text
-        if previous is not None and piece != previous + 1:
-            if not parts[-1].endswith("\n"):
-                parts.append("\n")
+        if piece != previous + 1:
             parts.append(GAP)
-            total += gap_tokens()
-        parts.append(text)
-        total += table.costs[piece]
-        exact = exact and table.additive[piece]
+            gaps += 1
+        parts.append(texts[piece])
+        total += costs[piece]
         previous = piece
-    if not parts[-1].endswith("\n"):
-        parts.append("\n")
-    text = "".join(parts)
-    return Fragment(text, total if exact else tokens.count(text), (uid,), resolution, tuple(group))
+    return Fragment("".join(parts), total + gaps * gap_tokens(), (uid,), resolution, tuple(group))
+
+
+def _with_line_breaks(header: str, texts: Sequence[str], group: Sequence[int]) -> str:
+    """As the plain case, a line break put where a piece without one is followed by a gap or by the end."""
+    text = header
+    for position, piece in enumerate(group):
+        if position and piece != group[position - 1] + 1:
+            text += ("" if text.endswith("\n") else "\n") + GAP
+        text += texts[position]
+    return text if text.endswith("\n") else text + "\n"
 
 
 def selection_fragments(table: PieceTable, selection: Selection) -> list[Fragment]:
     """All chosen pieces, grouped by unit, units in time order."""
-    return [
-        group_fragment(table, uid, group, Resolution.PIECE) for uid, group in sorted(selection.groups.items()) if group
-    ]
+    return [group_fragment(table, uid, group, Resolution.PIECE) for uid, group in selection.groups().items()]

@@ -104,6 +104,10 @@ class VectorStore:
         """For each text appended, its row in `vectors`; read-only."""
         return self._rows.view
 
+    def cosine_at(self, query: VectorArray, texts: IntArray) -> VectorArray:
+        """`cosine` of the texts of given indices only, shape (len(texts),), equal to the bit."""
+        return cosines_at(self.vectors, self.rows, query, texts)
+
     def cosine(self, query: VectorArray) -> VectorArray:
         """Cosines of all texts appended, shape (n,), float32."""
         return spread_cosines(self.vectors, self.rows, query)
@@ -114,6 +118,13 @@ def spread_cosines(vectors: VectorArray, rows: IntArray, query: VectorArray) -> 
     cosines = inner_products(vectors, query)
     # Rows are numbered by first appearance: as many rows as texts means that row i is text i.
     return cosines if len(rows) == len(vectors) else cosines[rows]
+
+
+def cosines_at(vectors: VectorArray, rows: IntArray, query: VectorArray, texts: IntArray) -> VectorArray:
+    """`spread_cosines` of the texts of given indices only, shape (len(texts),), equal to the bit."""
+    if 2 * len(texts) > len(rows):  # gathering most rows costs more than using all in place
+        return spread_cosines(vectors, rows, query)[texts]
+    return inner_products(vectors[rows[texts]], query)
 
 
 def top_k_exact(

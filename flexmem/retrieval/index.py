@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from flexmem.history import Piece, Unit, cut_pieces
 from flexmem.ports import Embedder, FloatArray, IndexConfig, IntArray, VectorArray
 from flexmem.retrieval.bm25 import Bm25, Bm25Index, FrozenBm25, RankBm25
-from flexmem.retrieval.dense import GrowingArray, VectorStore, spread_cosines
+from flexmem.retrieval.dense import GrowingArray, VectorStore, cosines_at, spread_cosines
 from flexmem.retrieval.text import content_words
 
 _STATE_VERSION = 1
@@ -142,6 +142,18 @@ class LocalIndex:
         if not self.config.dense:
             raise IndexStateError(_NOT_DENSE)
         return self._vectors.cosine(vector) if self._vectors is not None else np.empty(0, dtype=np.float32)
+
+    def cosine_at(self, vector: VectorArray, pieces: IntArray) -> VectorArray:
+        """`cosine` of some pieces only, shape (len(pieces),), equal to the bit.
+
+        Raises:
+            IndexStateError: the index is not dense.
+        """
+        if not self.config.dense:
+            raise IndexStateError(_NOT_DENSE)
+        if self._vectors is None:
+            return np.empty(0, dtype=np.float32)
+        return self._vectors.cosine_at(vector, pieces)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What `restore` needs beside the units themselves: a JSON-able part and arrays (none where not dense)."""
@@ -313,6 +325,15 @@ class SharedIndex:
         if self._snapshot.vectors is None or self._snapshot.rows is None:
             return np.empty(0, dtype=np.float32)
         return spread_cosines(self._snapshot.vectors, self._snapshot.rows, vector)
+
+    def cosine_at(self, vector: VectorArray, pieces: IntArray) -> VectorArray:
+        """See `LocalIndex.cosine_at`; raises as `cosine`."""
+        if not self.config.dense:
+            raise IndexStateError(_NOT_DENSE)
+        self._check_written()
+        if self._snapshot.vectors is None or self._snapshot.rows is None:
+            return np.empty(0, dtype=np.float32)
+        return cosines_at(self._snapshot.vectors, self._snapshot.rows, vector, pieces)
 
     def _word_index(self, arrays: Mapping[str, NDArray[Any]] | None, stemmed: bool) -> FrozenBm25 | _WordIndex:
         return _WordIndex(self.config, self._pieces, stemmed=stemmed) if arrays is None else FrozenBm25(arrays)

@@ -7,7 +7,7 @@ the full arrays. Scores must not be NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 from flexmem.ports import FloatArray, IntArray, VectorArray
 
 FIRST_CHUNK = 256
+_WHOLE = 4  # so many first chunks of pieces are sorted at once faster than in chunks
+CosineAt = Callable[[IntArray], VectorArray]
+"""Cosines of the pieces of given indices, float32; an array's ``__getitem__`` is one."""
+
 _Keys = NDArray[np.uint64]
 _INDEX_BITS = np.uint64(32)
 _INDEX_MASK = np.uint64(0xFFFF_FFFF)
@@ -27,7 +31,7 @@ def order_by_cosine(cosine: VectorArray) -> IntArray:
 
 def cosine_chunks(cosine: VectorArray, *, first: int = FIRST_CHUNK) -> Iterator[IntArray]:
     """`order_by_cosine`, lazily: consecutive stretches of it, the first of ``first`` indices."""
-    return _cosine_chunks(cosine, np.arange(len(cosine)), first)
+    return _cosine_chunks(cosine.__getitem__, np.arange(len(cosine)), first)
 
 
 def order_by_score(scores: FloatArray) -> IntArray:
@@ -51,16 +55,21 @@ def order_pieces(bm25: FloatArray, cosine: VectorArray) -> IntArray:
     return np.concatenate((above[order_by_score(bm25[above])], level, below[order_by_score(bm25[below])]))
 
 
-def piece_chunks(bm25: FloatArray, cosine: VectorArray, *, first: int = FIRST_CHUNK) -> Iterator[IntArray]:
-    """`order_pieces`, lazily: consecutive stretches of it, none empty, the first of about ``first`` pieces."""
-    _check(cosine)
+def piece_chunks(bm25: FloatArray, cosine: CosineAt, *, first: int = FIRST_CHUNK) -> Iterator[IntArray]:
+    """`order_pieces`, lazily: consecutive stretches of it, none empty, the first of about ``first`` pieces.
+
+    Cosines are asked for piece by piece too: where words match, a rendering needs those of the best few hundred only.
+    """
+    if len(bm25) <= _WHOLE * first:
+        yield from _sorted_pieces(bm25, cosine, np.arange(len(bm25)))
+        return
     yield from _score_chunks(bm25, cosine, np.flatnonzero(bm25 > 0), first)
     yield from _cosine_chunks(cosine, np.flatnonzero(bm25 == 0), first)
     # Only rank-bm25 scores below 0, on a few pieces (docs/methods.md A.3).
     yield from _score_chunks(bm25, cosine, np.flatnonzero(bm25 < 0), first)
 
 
-def _score_chunks(bm25: FloatArray, cosine: VectorArray, indices: IntArray, size: int) -> Iterator[IntArray]:
+def _score_chunks(bm25: FloatArray, cosine: CosineAt, indices: IntArray, size: int) -> Iterator[IntArray]:
     while len(indices) > 2 * size:
         scores = bm25[indices]
         threshold = np.partition(scores, len(scores) - size)[len(scores) - size]
@@ -71,13 +80,17 @@ def _score_chunks(bm25: FloatArray, cosine: VectorArray, indices: IntArray, size
     yield from _sorted_pieces(bm25, cosine, indices)
 
 
-def _sorted_pieces(bm25: FloatArray, cosine: VectorArray, indices: IntArray) -> Iterator[IntArray]:
+def _sorted_pieces(bm25: FloatArray, cosine: CosineAt, indices: IntArray) -> Iterator[IntArray]:
     if len(indices):
-        yield indices[np.lexsort((-cosine[indices], -bm25[indices]))]  # stable, so ties stay in index order
+        cosines = cosine(indices)
+        _check(cosines)
+        yield indices[np.lexsort((-cosines, -bm25[indices]))]  # stable, so ties stay in index order
 
 
-def _cosine_chunks(cosine: VectorArray, indices: IntArray, size: int) -> Iterator[IntArray]:
-    keys = _keys(cosine[indices], indices)
+def _cosine_chunks(cosine: CosineAt, indices: IntArray, size: int) -> Iterator[IntArray]:
+    if not len(indices):
+        return
+    keys = _keys(cosine(indices), indices)
     while len(keys) > 2 * size:
         keys = np.partition(keys, size - 1)
         yield _indices(np.sort(keys[:size]))

@@ -14,7 +14,7 @@ from flexmem.agents.evidence import EvidenceMap
 from flexmem.benchmarks.protocol import Instance
 from flexmem.history import Piece, Unit
 from flexmem.memory.protocol import MemoryBuild
-from flexmem.ports import Embedder, FloatArray, HistoryIndex, IndexConfig, VectorArray
+from flexmem.ports import Embedder, FloatArray, HistoryIndex, IndexConfig, IntArray, VectorArray
 from flexmem.retrieval.index import IndexSnapshot, SharedIndex
 from flexmem.retrieval.ordering import order_pieces
 
@@ -59,6 +59,10 @@ class DeferredIndex:
     def cosine(self, vector: VectorArray) -> VectorArray:
         """See `HistoryIndex.cosine`."""
         return self._index.cosine(vector) if self._index else np.zeros(0, dtype=np.float32)
+
+    def cosine_at(self, vector: VectorArray, pieces: IntArray) -> VectorArray:
+        """See `HistoryIndex.cosine_at`."""
+        return self._index.cosine_at(vector, pieces) if self._index else np.zeros(0, dtype=np.float32)
 
 
 class History:

@@ -64,6 +64,11 @@ def history_tokens(sessions: Iterable[Session]) -> int:
     return sum(tokens.count(f"{turn.speaker or turn.role}: {turn.text}\n") for one in sessions for turn in one.turns)
 
 
+def all_texts(made: Instance) -> list[object]:
+    """What readers see and what they are scored against; ids of instances depend on the options' names as well."""
+    return [made.sessions, *((one.text, one.answer, one.evidence, one.asked_at) for one in made.questions)]
+
+
 def digest(content: object) -> str:
     return hashlib.blake2b(repr(content).encode(), digest_size=8).hexdigest()
 
@@ -83,7 +88,7 @@ def configs(draw: st.DrawFn) -> SyntheticConfig:
         questions=draw(st.integers(1, most_questions(size, shares))),
         seed=draw(st.integers(0, 10**6)),
         style=draw(st.sampled_from(["named", "roles"])),
-        session_tokens=draw(st.sampled_from([None, 200, 1_000])),
+        session_tokens=draw(st.sampled_from([None, 150, 1_000])),
         turn_sentences=draw(st.sampled_from([1.0, 2.4, 6.0])),
         distractors=draw(st.integers(0, 4)),
         ambient=draw(st.sampled_from([0.0, 0.03, 1.0])),
@@ -94,14 +99,14 @@ def configs(draw: st.DrawFn) -> SyntheticConfig:
 
 
 # Whoever changes these on purpose raises GENERATOR_VERSION: results of other texts must not be compared.
-@pytest.mark.parametrize(("style", "golden"), [("named", "NAMED"), ("roles", "ROLES")])
+@pytest.mark.parametrize(("style", "golden"), [("named", "a0daa24520824b81"), ("roles", "083fd2819427af6e")])
 def test_texts_and_questions_are_the_same_on_every_machine(style: str, golden: str) -> None:
     made = instance(style=style)
-    assert digest((made.sessions, made.questions)) == golden
+    assert digest(all_texts(made)) == golden
 
 
 def test_steps_are_the_same_on_every_machine() -> None:
-    assert digest(list(iter_steps(0, 5_000))) == "STEPS"
+    assert digest(list(iter_steps(0, 5_000))) == "ab19f459205b4f06"
 
 
 def test_another_process_with_another_hash_seed_makes_the_same() -> None:
@@ -148,7 +153,7 @@ def test_seeds_give_different_conversations_and_names() -> None:
 @pytest.mark.parametrize("style", ["named", "roles"])
 @pytest.mark.parametrize("size", [1_000, 10_000, 200_000])
 def test_sizes_are_within_five_per_cent(size: int, style: str) -> None:
-    made = SyntheticConfig(conversations=1, tokens=size, style=style)  # type: ignore[arg-type]
+    made = SyntheticConfig.model_validate({"conversations": 1, "tokens": size, "style": style})
     assert history_tokens(iter_sessions(made, 0)) == pytest.approx(size, rel=0.05)
 
 
@@ -240,6 +245,53 @@ def check_question(question: Question, by_id: dict[str, Turn]) -> None:
         assert scoring.contains([question.answer], evidence[0])
 
 
+# ---------------------------------------------------------------- by hand
+
+
+def test_a_small_conversation_checked_by_hand() -> None:
+    made = SyntheticBenchmark(SyntheticConfig(conversations=1, tokens=1_000, questions=8)).instances()[0]
+    dates = [session.date for session in made.sessions]
+    assert dates == [
+        "2019/10/17 (Thu) 12:48",
+        "2019/10/30 (Wed) 11:59",
+        "2019/11/06 (Wed) 11:07",
+        "2019/11/08 (Fri) 10:20",
+    ]
+    told = texts(made)
+    asked = [(one.question_type, one.text, one.answer, one.evidence) for one in made.questions]
+    assert asked == [
+        ("single", "Which name did Ivo's puppy get?", "Bramble", ("S4:7",)),
+        ("unanswerable", "Which café does Xander's classmate Benedikt like most?", None, ()),
+        ("update", "What is Xander's usual order?", "almond cortado with vanilla", ("S3:4",)),
+        (
+            "earlier",
+            "What was Xander's usual order before almond cortado with vanilla?",
+            "oat latte with cinnamon",
+            ("S1:6",),
+        ),
+        ("paraphrase", "Which broadband provider does Wilma use?", "Lumiform", ("S1:8",)),
+        ("temporal", "When did Xander cross the Mallowwick bridge on foot?", "2 November 2019", ("S3:6",)),
+        (
+            "list",
+            "What has Ivo found at the flea market?",
+            "an embroidered camera, an enamel tea caddy",
+            ("S1:3", "S2:3"),
+        ),
+        ("single", "What is Xander's allergy to?", "lupin", ("S4:6",)),
+    ]
+    assert told["S4:7"] == "I forgot to say, I named the puppy Bramble."
+    assert told["S1:6"] == "News: I ordered oat latte with cinnamon, as usual."
+    assert told["S3:4"] == "My usual order has changed to almond cortado with vanilla."
+    assert told["S1:8"] == "I forgot to say, my colleague Wilma signed up with Lumiform for the internet."
+    assert told["S3:6"] == "Four days ago I crossed the Mallowwick bridge on foot."
+    assert told["S1:3"] == "Also, I found an embroidered camera at the flea market."
+    assert told["S2:3"].endswith("By the way, I found an enamel tea caddy at the flea market.")
+    assert told["S4:6"] == "It turns out I have an allergy to lupin."
+    assert any(
+        "the café where they know my colleague Katrin's face is the Tin Barrel" in text for text in told.values()
+    )
+
+
 # ---------------------------------------------------------------- question types
 
 
@@ -250,7 +302,7 @@ def of_type(kind: str, **options: Any) -> tuple[Instance, list[Question]]:
 
 @pytest.mark.parametrize("style", ["named", "roles"])
 def test_every_type_is_asked_by_default(style: str) -> None:
-    made = SyntheticBenchmark(SyntheticConfig(conversations=1, style=style)).instances()[0]  # type: ignore[arg-type]
+    made = instance(tokens=20_000, questions=40, style=style)
     assert {question.question_type for question in made.questions} == set(QUESTION_TYPES)
 
 

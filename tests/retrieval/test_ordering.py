@@ -40,7 +40,7 @@ def test_order_pieces_is_the_lexsort(pieces: list[tuple[float, float]]) -> None:
 @given(PIECES, FIRST)
 def test_piece_chunks_are_the_lexsort_cut_up(pieces: list[tuple[float, float]], first: int) -> None:
     bm25, cosine = columns(pieces)
-    chunks = [chunk.tolist() for chunk in piece_chunks(bm25, cosine, first=first)]
+    chunks = [chunk.tolist() for chunk in piece_chunks(bm25, cosine.__getitem__, first=first)]
     assert all(chunks)
     assert [index for chunk in chunks for index in chunk] == reference(bm25, cosine)
 
@@ -67,7 +67,7 @@ def test_thousands_of_pieces_with_ties(matching: float) -> None:
     cosine = (draw.integers(-500, 500, size) / 500).astype(np.float32)
     expected = reference(bm25, cosine)
     assert order_pieces(bm25, cosine).tolist() == expected
-    chunks = list(piece_chunks(bm25, cosine))
+    chunks = list(piece_chunks(bm25, cosine.__getitem__))
     assert np.concatenate(chunks).tolist() == expected
     assert sum(map(len, chunks[:2])) < size / 2  # lazily: the first chunks are a part only
 
@@ -77,7 +77,7 @@ def test_ties_by_index_would_choose_another_piece() -> None:
     bm25 = np.zeros(3)
     cosine = np.array([0.1, 0.2, 0.9], dtype=np.float32)
     assert order_pieces(bm25, cosine).tolist() == [2, 1, 0]
-    assert next(piece_chunks(bm25, cosine)).tolist() == [2, 1, 0]
+    assert next(piece_chunks(bm25, cosine.__getitem__)).tolist() == [2, 1, 0]
     assert np.argsort(-bm25, kind="stable").tolist() == [0, 1, 2]
 
 
@@ -85,7 +85,7 @@ def test_cosines_of_another_precision_are_refused() -> None:
     with pytest.raises(TypeError, match="float32"):
         order_by_cosine(np.zeros(3))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="float32"):
-        list(piece_chunks(np.zeros(3), np.zeros(3)))  # type: ignore[arg-type]
+        list(piece_chunks(np.zeros(3), np.zeros(3).__getitem__))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- fusion

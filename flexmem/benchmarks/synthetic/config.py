@@ -104,7 +104,7 @@ class SyntheticConfig(BenchmarkConfig):
     # "named": two people with names; "roles": a user and an assistant without.
     style: Literal["named", "roles"] = "named"
     # Mean tokens of a session; None: 25 sessions of 250 to 4,000 tokens, and more of them in larger histories.
-    session_tokens: int | None = Field(None, ge=100)
+    session_tokens: int | None = Field(None, ge=150)
     # Mean sentences a turn (geometric, about 12 tokens each), of speakers and of an assistant, and the most.
     turn_sentences: float = Field(2.4, ge=1)
     assistant_sentences: float = Field(9.0, ge=1)

@@ -170,13 +170,13 @@ class _SessionWriter:
         return tokens.count(" " + sentence)
 
     def add(self, speaker: int, sentences: list[str]) -> None:
+        text, size = " ".join(sentences), self.prefixes[speaker] + sum(map(self.cost, sentences))
         if self.is_assistant(speaker) and len(sentences) >= _LIST_AT_LEAST and self.draw.chance(_LISTED):
-            sentences = [self.draw.pick(LIST_OPENINGS), *sentences]
-            text = "\n- ".join(sentences)
-            dashes = len(sentences) - 1
-        else:
-            text, dashes = " ".join(sentences), 0
-        self.used += self.prefixes[speaker] + sum(map(self.cost, sentences)) + dashes
+            opening = self.draw.pick(LIST_OPENINGS)
+            listed_size = size + self.cost(opening) + len(sentences)
+            if self.used + listed_size <= self.size:
+                text, size = "\n- ".join([opening, *sentences]), listed_size
+        self.used += size
         turn_id = f"S{self.number + 1}:{len(self.turns) + 1}"
         self.turns.append(Turn(turn_id, _ROLES[speaker], text, self.speakers[speaker]))
 
@@ -218,6 +218,8 @@ class _SessionWriter:
             sentence = self.grammar.sentence(rule, self.draw, self.friends[speaker])
             if rule == "advice":
                 sentence = polish(_MINE.sub("your", sentence))
-            found.append(sentence)
             room -= self.cost(sentence)
+            if room < -_SENTENCE_TOKENS // 2:
+                break
+            found.append(sentence)
         return found

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from flexmem.memory.baselines.ranked_pieces import RankedPiecesBuild, RankedPiecesConfig
 from flexmem.memory.protocol import FidelityCard, MethodInfo, Query
+from flexmem.memory.ranking import each
 from flexmem.memory.registry import MethodSpec
-from flexmem.memory.selection import each
 from flexmem.ports import HistoryIndex, Services
 from flexmem.retrieval.ordering import cosine_chunks
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from flexmem.memory.baselines.ranked_pieces import RankedPiecesBuild, RankedPiecesConfig
-from flexmem.memory.protocol import FidelityCard, MethodInfo, Query
+from flexmem.memory.protocol import FidelityCard, MethodInfo
+from flexmem.memory.ranking import bm25_order
 from flexmem.memory.registry import MethodSpec
-from flexmem.memory.selection import each
-from flexmem.ports import HistoryIndex, Services
-from flexmem.retrieval.ordering import piece_chunks
-
-
-def bm25_order(index: HistoryIndex, query: Query) -> Iterable[int]:
-    """By BM25, ties by cosine, then by the earlier piece."""
-    return each(piece_chunks(index.bm25(query.text), index.cosine(query.vector)))
+from flexmem.ports import Services
 
 
 def _build(config: RankedPiecesConfig, services: Services) -> RankedPiecesBuild:

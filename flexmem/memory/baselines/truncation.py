@@ -7,8 +7,10 @@ from flexmem.memory.base import IndexedBuild
 from flexmem.memory.baselines.dense_units import raw_fragment
 from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering, Resolution
 from flexmem.memory.registry import MethodSpec
-from flexmem.memory.selection import Fragment, Selection, group_fragment
+from flexmem.memory.selection import Fragment, Selection, Stop, group_fragment
 from flexmem.ports import IndexConfig, Services
+
+_UP_TO_THE_FIRST_MISS = Stop(least_room=0, most_misses=1)
 
 
 class TruncationConfig(MethodConfig):
@@ -54,12 +56,9 @@ class TruncationView:
         """The unit's last pieces that fit, under its header."""
         table = self._build.table
         selection = Selection(table)
-        for piece in reversed(self._build.index.unit_pieces(uid)):
-            if selection.cost + selection.cost_of(piece) > room:
-                break
-            selection.add(piece)
-        while selection.groups.get(uid):
-            fragment = group_fragment(table, uid, selection.groups[uid], Resolution.EXCERPT)
+        selection.fill(reversed(self._build.index.unit_pieces(uid)), room, _UP_TO_THE_FIRST_MISS)
+        while selection.order:
+            fragment = group_fragment(table, uid, selection.groups()[uid], Resolution.EXCERPT)
             if fragment.tokens <= room:
                 return fragment
             selection.drop_last()

@@ -18,7 +18,8 @@ def excerpt(table: PieceTable, uid: int, order: Sequence[int], limit: int, least
     """
     selection = Selection(table)
     selection.fill(order, limit, _TO_THE_END)
-    while group := selection.groups.get(uid):
+    while selection.order:
+        group = selection.groups()[uid]
         fragment = group_fragment(table, uid, group, Resolution.EXCERPT)
         if fragment.tokens <= limit:
             return fragment if fragment.tokens >= least else None

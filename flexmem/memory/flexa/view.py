@@ -14,10 +14,11 @@ from flexmem.memory.flexa.timeline import Entry
 from flexmem.memory.flexa.unit_recovery import Forms, Plan, anchor_count, fit_or_degrade, rank_candidates
 from flexmem.memory.frame import DETAILS, TIMELINE, heading
 from flexmem.memory.protocol import Budget, Query, Rendering, Resolution
-from flexmem.memory.selection import Fragment, Selection, Stop, each, selection_fragments
+from flexmem.memory.ranking import bm25_order
+from flexmem.memory.selection import Fragment, Selection, Stop, selection_fragments
 from flexmem.ports import FloatArray, VectorArray
 from flexmem.retrieval.dense import inner_products
-from flexmem.retrieval.ordering import order_pieces, piece_chunks
+from flexmem.retrieval.ordering import order_pieces
 
 if TYPE_CHECKING:
     from flexmem.memory.flexa.build import FlexaBuild
@@ -78,7 +79,7 @@ class FlexaView:
         if self._config.candidates == "random":
             return self._random_order(len(self._build.table.pieces), query)
         index = self._build.index
-        return each(piece_chunks(index.bm25(query.text), index.cosine(query.vector)))
+        return bm25_order(index, query)
 
     # ------------------------------------------------------------ unit mode
 

@@ -23,7 +23,7 @@ class IndexActor:
     """Builds snapshots, each once however many ask, and hands out references to them."""
 
     def __init__(self, embedding: Any, name: str, dimension: int) -> None:
-        # The handle comes by itself: inside another object it would lie in the object store, which a restart can't read.
+        # The handle comes by itself: inside another object it would lie in the object store, out of a restart's reach.
         self._embedder = EmbeddingClient(embedding, name, dimension)
         self._snapshots: OrderedDict[tuple[str, str, IndexConfig], asyncio.Task[Any]] = OrderedDict()
 

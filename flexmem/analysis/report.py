@@ -1,0 +1,56 @@
+"""Reports of a run: rows for machines, tables for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from flexmem.analysis.cells import cells
+from flexmem.analysis.console import print_sections
+from flexmem.analysis.footer import footer
+from flexmem.analysis.formats import csv_text, latex_text, markdown_text
+from flexmem.analysis.frames import Run
+from flexmem.analysis.matrices import Section, sections
+from flexmem.analysis.rows import COLUMNS, report_rows
+
+__all__ = ["COLUMNS", "print_report", "report_rows", "to_csv", "to_latex", "to_markdown"]
+
+
+def print_report(run: Run, console: Console) -> None:
+    """Prints the run's tables and what must be said beside them; four budgets fit 100 columns.
+
+    Raises:
+        RunError: a table can't be read.
+    """
+    print_sections(console, *_document(run))
+
+
+def to_markdown(run: Run) -> str:
+    """The tables of `print_report` as Markdown.
+
+    Raises:
+        RunError: a table can't be read.
+    """
+    return markdown_text(*_document(run))
+
+
+def to_latex(run: Run) -> str:
+    """The tables of `print_report` as LaTeX, to be included in a document; no package is needed.
+
+    Raises:
+        RunError: a table can't be read.
+    """
+    return latex_text(*_document(run))
+
+
+def to_csv(run: Run) -> str:
+    """`report_rows` as CSV with a header; null is an empty field.
+
+    Raises:
+        RunError: a table can't be read.
+    """
+    return csv_text(report_rows(run))
+
+
+def _document(run: Run) -> tuple[list[Section], list[str]]:
+    found = cells(run)
+    return list(sections(found)), list(footer(run, found))
