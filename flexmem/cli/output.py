@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from flexmem.analysis.manifest import RunError
 from flexmem.benchmarks.protocol import DataError
 from flexmem.benchmarks.registry import BenchmarkOptionError
 from flexmem.llm.errors import ModelError
@@ -21,7 +22,7 @@ from flexmem.sweep.config import ConfigError
 COMPLETE, INCOMPLETE, USAGE = 0, 1, 2
 
 # What a user can mend: said in one message, without a traceback.
-_EXPECTED = (ConfigError, DataError, BenchmarkOptionError, MethodError, ModelError, EmbeddingError)
+_EXPECTED = (ConfigError, RunError, DataError, BenchmarkOptionError, MethodError, ModelError, EmbeddingError)
 
 
 def console() -> Console:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flexmem.cli.output import USAGE, console, notes, print_json
+from flexmem.cli.output import console, expected_errors, print_json
 
 
 class Format(StrEnum):
@@ -27,25 +27,23 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="An array, one object a cell.")] = False,
 ) -> None:
     """Print a run's tables."""
-    from flexmem.analysis import frames, report
+    from flexmem.analysis import report as tables
+    from flexmem.analysis.frames import load
 
-    try:
-        loaded = frames.load(run)
-    except frames.RunError as error:
-        notes().print(f"error: {error}")
-        raise typer.Exit(USAGE) from None
-    rows = report.report_rows(loaded)
-    if as_json:
-        print_json(rows)
-    elif table_format is Format.TERMINAL:
-        report.print_report(loaded, console())
-    else:
-        forms = {Format.MARKDOWN: report.to_markdown, Format.LATEX: report.to_latex, Format.CSV: report.to_csv}
-        print(forms[table_format](rows), end="")
+    with expected_errors():
+        loaded = load(run)
+        if as_json:
+            print_json(tables.report_rows(loaded))
+        elif table_format is Format.TERMINAL:
+            tables.print_report(loaded, console())
+        else:
+            forms = {Format.MARKDOWN: tables.to_markdown, Format.LATEX: tables.to_latex, Format.CSV: tables.to_csv}
+            print(forms[table_format](loaded), end="")
 
 
 def show_report(run: Path) -> None:
     """Print a run's tables to the terminal."""
-    from flexmem.analysis import frames, report
+    from flexmem.analysis.frames import load
+    from flexmem.analysis.report import print_report
 
-    report.print_report(frames.load(run), console())
+    print_report(load(run), console())

@@ -16,6 +16,7 @@ from flexmem.history import Piece, Unit
 from flexmem.memory.protocol import Resolution
 
 GAP = "[...]\n"
+_ALL_FIT = 1 << 40  # tokens: more than any history has
 
 
 def gap_tokens() -> int:
@@ -134,12 +135,12 @@ class Selection:
 
     def drop_last(self) -> None:
         """Give up the piece chosen last, which is the lowest-ranked; what the others cost is counted anew."""
-        kept, room = self.order[:-1], self.cost
+        kept = self.order[:-1]
         self._chosen = bytearray(len(self._chosen))
         self._ends = {}
         self.order = []
         self.cost = 0
-        self.fill(kept, room, Stop(least_room=0, most_misses=1))
+        self.fill(kept, _ALL_FIT, Stop(least_room=0))
 
     def groups(self) -> dict[int, list[int]]:
         """Chosen pieces by unit, both in time order."""

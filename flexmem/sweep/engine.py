@@ -17,6 +17,7 @@ from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.episodes import StopRun
 from flexmem.sweep.manifest import open_manifest
 from flexmem.sweep.plan import Group, Plan
+from flexmem.sweep.preflight import check_models
 from flexmem.sweep.results import finished_keys, remove_leftovers
 
 GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
@@ -76,6 +77,7 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
 
     Raises:
         RunFolderError: the folder holds results of something else.
+        ModelError: a configured endpoint can't be used.
         TornPartError: a part of an earlier run can't be read.
     """
     open_manifest(out, plan)
@@ -89,6 +91,7 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
         on_progress(progress)
     if not groups:
         return SweepOutcome(planned, planned, {})
+    check_models(plan.config)
     with ray_cluster(plan.config.engine) as ray:
         return _Driver(ray, plan, out, progress, on_progress).run(groups)
 
