@@ -38,8 +38,8 @@ class EpisodeColumns:
         known = ~np.isnan(self.evidence_share)
         self.evidence_all = np.where(known, self.evidence_visible == self.n_evidence, np.nan)
         self.evidence_any = np.where(known, self.evidence_visible > 0, np.nan)
-        self.extractive = frame.flags("extractive")
-        self.answer_recall = self._shown("answer_recall")
+        self.extractive, unknown = self._extractive()
+        self.answer_recall = np.where(unknown, np.nan, self._shown("answer_recall"))
         self.utilisation = frame.numbers("utilisation")
         self.memory_tokens = frame.numbers("memory_tokens")
         self.violations = frame.numbers("violation_tokens") > 0
@@ -53,6 +53,19 @@ class EpisodeColumns:
         values = self._frame.numbers(name)
         broken = self.failed & _equal(self.error_class, "method")
         return np.where(broken | (self.failed & np.isnan(values)), 0.0, values)
+
+    def _extractive(self) -> tuple[Flags, Flags]:
+        """Which episodes are of answer recall's population, and of which of them that can't be told.
+
+        Whether an answer is extractive depends on the question alone, so an episode that failed before it was looked up
+        takes the flag of the question's others: leaving it out would make the denominator shrink.
+        """
+        flags = self._frame.numbers("extractive")
+        missing = np.isnan(flags) & self.failed
+        yes = np.bincount(self.question, flags == 1) > 0
+        told = np.bincount(self.question, ~np.isnan(flags)) > 0
+        unknown = missing & ~told[self.question]
+        return np.where(missing, yes[self.question], flags == 1) | unknown, unknown
 
     @cached_property
     def by_cell(self) -> dict[CellKey, Codes]:

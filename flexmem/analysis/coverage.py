@@ -9,6 +9,7 @@ import numpy as np
 from flexmem.analysis.columns import EpisodeColumns, Population
 from flexmem.analysis.frames import Codes, Flags, Numbers
 from flexmem.analysis.manifest import CellKey, PlannedCell
+from flexmem.analysis.wording import count
 
 VERBATIM_EVIDENCE = "verbatim_evidence"
 """The headline metric of cells without a reader."""
@@ -36,14 +37,14 @@ class Coverage:
     def gaps(self, at: Codes) -> tuple[str, ...]:
         """In what the cell's episodes ``at`` differ from the plan: why all its scores are withheld."""
         if self.planned is None:
-            return (f"{at.size:,} episodes that are not in the plan",)
+            return (f"{count(at.size, 'episode')} outside the plan",)
         found = []
         if at.size < self.planned.n:
-            found.append(f"{at.size:,} of {self.planned.n:,} episodes")
+            found.append(f"{at.size:,} of {count(self.planned.n, 'episode')}")
         elif at.size > self.planned.n:
-            found.append(f"{at.size:,} episodes where {self.planned.n:,} are planned")
+            found.append(f"{count(at.size, 'episode')}, {self.planned.n:,} planned")
         if again := self._asked_again(at):
-            found.append(f"{again:,} episodes ask a question again in the same repeat: configurations are mixed")
+            found.append(f"{count(again, 'episode')} more than questions in a repeat: configurations are mixed")
         return tuple(found)
 
     def unscored(self, at: Codes) -> tuple[str, ...]:
@@ -53,7 +54,7 @@ class Coverage:
             found.append(f"scores of several metrics: {', '.join(metrics)}")
         values, counted = self._headline(at)
         if self.applies and (unscored := int(np.isnan(values[counted]).sum())):
-            found.append(f"{unscored:,} finished episodes without a score")
+            found.append(f"{count(unscored, 'finished episode')} without a score")
         return tuple(found)
 
     def planned_of(self, at: Codes, question_type: str | None) -> int | None:

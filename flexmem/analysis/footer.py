@@ -9,7 +9,8 @@ from flexmem.analysis.attempts import open_failures
 from flexmem.analysis.cells import Cell
 from flexmem.analysis.frames import Run
 from flexmem.analysis.intervals import BOOTSTRAP_FROM, RESAMPLES
-from flexmem.analysis.matrices import INCOMPLETE, NOT_APPLICABLE, budget_label, count
+from flexmem.analysis.matrices import INCOMPLETE, NOT_APPLICABLE
+from flexmem.analysis.wording import budget_label, count
 
 _MOST_LINES = 12
 
@@ -22,7 +23,7 @@ def footer(run: Run, cells: Iterable[Cell]) -> Iterator[str]:
     """
     whole = [cell for cell in cells if cell.question_type is None]
     yield (
-        "The verbatim-evidence score is not an accuracy, and no bound of a reader's: text that a method has rewritten "
+        "The verbatim-evidence score is neither an accuracy nor a bound of a reader's: text that a method has rewritten "
         "may hold the answer without holding the turn (docs/methods.md E.6b)."
     )
     if any(cell.rewrites_text for cell in whole):

@@ -11,7 +11,7 @@ degrees of freedom are tr(A)² / tr(A²) of that quadratic form A (Satterthwaite
 equal size give back exactly E.4's rule, t with G - 1 degrees on the cluster means; unequal ones count as the fewer that
 they are worth. With G - 1 degrees all the same, the interval would cover 86 % on ten clusters of 10 to 400 questions.
 
-*From 30 clusters on*: percentiles of 10,000 bootstrap resamples of clusters. Beyond 1,000 clusters of many kinds, the
+*From 30 clusters on*: percentiles of 10,000 bootstrap resamples of clusters. Beyond 500 clusters of many kinds, the
 normal interval with the same variance stands in for them: it is then nearer to the percentiles of infinitely many
 resamples than those of 10,000, whose own standard error is 2.7 % of the mean's.
 """
@@ -29,7 +29,7 @@ BOOTSTRAP_FROM = 30
 RESAMPLES = 10_000
 
 _FEW_KINDS = 32  # clusters with the same sums are alike: so few kinds are drawn in one multinomial, whatever G is
-_MOST_DRAWN = 1_000  # 80 MB of draws
+_MOST_DRAWN = 500  # 40 MB of draws
 
 Numbers = npt.NDArray[np.float64]
 

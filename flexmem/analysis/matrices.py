@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from flexmem.analysis.cells import VERBATIM_EVIDENCE, Cell
 from flexmem.analysis.intervals import Estimate
+from flexmem.analysis.wording import budget_label, count, percent
 
 UNKNOWN = "–"
 NOT_APPLICABLE = "n/a"
@@ -59,22 +60,6 @@ def sections(cells: Iterable[Cell]) -> Iterator[Section]:
         yield Section(title, tuple(matrix for matrix in matrices if _says_something(matrix)))
 
 
-def budget_label(budget: int) -> str:
-    """``2000`` as ``2k``: 1k is 1,000 tokens."""
-    return f"{budget / 1000:g}k" if budget >= 1000 and budget % 100 == 0 else str(budget)
-
-
-def percent(share: float) -> str:
-    """A share in %, to one decimal; 100 without any, which keeps columns narrow."""
-    return f"{100 * share:.1f}".replace("100.0", "100")
-
-
-def count(number: int | str, noun: str) -> str:
-    """``1 question``, ``1,536 questions``."""
-    figure = f"{number:,}" if isinstance(number, int) else number
-    return f"{figure} {noun}" if figure == "1" else f"{figure} {noun}s"
-
-
 def _matrix(measure: _Measure, cells: Sequence[Cell]) -> Matrix:
     budgets = sorted({cell.key.budget for cell in cells if cell.key.budget is not None})
     arms: dict[tuple[str, bool], dict[int | None, Cell]] = {}
@@ -85,7 +70,8 @@ def _matrix(measure: _Measure, cells: Sequence[Cell]) -> Matrix:
         wanted: list[int | None] = [None] if spans else [*budgets]
         values = tuple(measure.show(found[budget]) if budget in found else "" for budget in wanted)
         rows.append(MatrixRow(arm, values, spans))
-    return Matrix(measure.title, measure.population(cells), tuple(map(budget_label, budgets)), tuple(rows))
+    population = measure.population(cells) + ("" if any(cell.complete for cell in cells) else ", so far")
+    return Matrix(measure.title, population, tuple(map(budget_label, budgets)), tuple(rows))
 
 
 def _says_something(matrix: Matrix) -> bool:

@@ -14,9 +14,14 @@ from flexmem.history import Unit
 from flexmem.memory.protocol import MemoryBuild, StateError
 from flexmem.ports import ChatModel, Embedder, IndexFactory, Services
 from flexmem.sweep.arms import Arm
+from flexmem.sweep.config import ConfigError
 from flexmem.sweep.metered import Meter, MeteredModel
 
 FOLDER = "builds-state"
+
+
+class KeptBuildError(ConfigError):
+    """A kept build can't be read; the message says which, and what to do."""
 
 
 class BuildStore:
@@ -28,7 +33,7 @@ class BuildStore:
     def load(self, key: str) -> bytes | None:
         """A build's state, or None."""
         try:
-            return self._path(key).read_bytes()
+            return self.path(key).read_bytes()
         except FileNotFoundError:
             return None
 
@@ -40,9 +45,10 @@ class BuildStore:
             file.write(state)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, self._path(key))
+        os.replace(temporary, self.path(key))
 
-    def _path(self, key: str) -> Path:
+    def path(self, key: str) -> Path:
+        """Where a build's state is kept, if it is."""
         return self._folder / f"{key}.state"
 
 
@@ -72,6 +78,9 @@ async def finish_build(
 ) -> FinishedBuild:
     """Restore a build, or write it from its units and keep it. Only a build that a model wrote is worth keeping: one by
     rule costs less to write than to read.
+
+    Raises:
+        KeptBuildError: the kept build is damaged.
     """
     meter = Meter()
     model = MeteredModel(tools.model, meter) if tools.model is not None else None
@@ -83,8 +92,8 @@ async def finish_build(
         try:
             await build.restore(state)
         except StateError as error:
-            raise StateError(
-                f"the kept build {key} of arm {arm.name!r}: {error}; delete it to write it again"
+            raise KeptBuildError(
+                f"{store.path(key)}: the kept build of arm {arm.name!r}: {error}; delete it to write it again"
             ) from error
         return FinishedBuild(build, True, tools.clock() - start, meter, state)
     for unit in units:

@@ -23,7 +23,7 @@ def parse_budget(value: object) -> object:
     if isinstance(value, str) and value.lower().endswith("k"):
         try:
             return round(float(value[:-1]) * 1_000)
-        except ValueError:
+        except (ValueError, OverflowError):
             return value
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -158,10 +159,12 @@ class _Driver:
         entry = config.embedding
         gpus = 1 if entry.device is None and self._ray.cluster_resources().get("GPU") else 0
         model = (entry.model, entry.device, entry.batch_size, str(vector_cache_path()))
-        embedding = start_actor(EmbeddingActor, *model, **SERVICE, num_gpus=gpus)
-        dimension = self._ray.get(embedding.dimension.remote())
-        self._embedder = EmbeddingClient(embedding, self._plan.embedder, dimension)
-        self._index = IndexClient(start_actor(IndexActor, embedding, self._plan.embedder, dimension, **SERVICE))
+        name = f"flexmem-embedding-{uuid.uuid4().hex}"
+        # The handle is kept: an actor found by name alone ends with the last handle of those who started it.
+        self._embedding = start_actor(EmbeddingActor, *model, **SERVICE, num_gpus=gpus, name=name)
+        dimension = self._ray.get(self._embedding.dimension.remote())
+        self._embedder = EmbeddingClient(name, self._plan.embedder, dimension)
+        self._index = IndexClient(start_actor(IndexActor, name, self._plan.embedder, dimension, **SERVICE))
         self._instances = {
             (loaded.name, instance.instance_id): self._ray.put(instance)
             for loaded in self._plan.benchmarks

@@ -15,9 +15,10 @@ from flexmem.agents.controls import full_history, nothing, oracle_evidence
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.agents.reader import answer
 from flexmem.benchmarks.protocol import Benchmark, Instance, Question
+from flexmem.llm.errors import ModelError
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.protocol import Budget, Query, Rendering
-from flexmem.ports import ChatModel, ChatReply, VectorArray
+from flexmem.ports import ChatModel, ChatReply, Usage, VectorArray
 from flexmem.sweep.arms import Arm
 from flexmem.sweep.builds import BuildStore, BuildTools, FinishedBuild, finish_build, keep
 from flexmem.sweep.config import SweepConfig
@@ -60,7 +61,8 @@ class _Scene:
 
 
 async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: History, tools: RunTools) -> dict[str, int]:
-    """Run a group's episodes; every one leaves a row in ``episodes`` or in ``failures``. Returns counts by outcome.
+    """Run a group's episodes; every one leaves a row in ``episodes`` or in ``failures``. Returns counts by outcome, those
+    of failures by their class.
 
     Raises:
         StopRun: a call failed in a way that all would; rows made so far are delivered.
@@ -70,19 +72,22 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
         scene = await _set_scene(group, arm, benchmark, history, tools)
     except Exception as error:  # noqa: BLE001 - whatever a method raises is classified and recorded
         for task in group.episodes:
-            _fail(group, arm, benchmark, history.instance, task, error, tools, counts)
+            _fail(group, arm, benchmark, history, task, error, tools, counts)
         await tools.sink.deliver()
         _stop_if_fatal(error)
         return counts
     tasks = iter(group.episodes)
     lanes = tools.config.engine.in_flight if tools.reader is not None else 1
+    stopped: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as running:
             for _ in range(min(lanes, len(group.episodes))):
                 running.create_task(_lane(tasks, scene, tools, counts))
     except* StopRun as stops:
+        stopped = stops.exceptions[0]
+    if stopped is not None:  # raised in the block above, Python before 3.11.4 would wrap it in a group again
         await tools.sink.deliver()
-        raise stops.exceptions[0] from None
+        raise stopped from None
     keep(scene.finished, arm, tools.store, group.build)
     tools.sink.add("builds", _build_row(scene, tools))
     await tools.sink.deliver()
@@ -107,11 +112,12 @@ async def _lane(tasks: Iterator[EpisodeTask], scene: _Scene, tools: RunTools, co
         try:
             row = await _episode(task, scene, tools)
         except Exception as error:  # noqa: BLE001 - whatever a method raises is classified and recorded
-            _fail(scene.group, scene.arm, scene.benchmark, scene.instance, task, error, tools, counts)
+            _fail(scene.group, scene.arm, scene.benchmark, scene.history, task, error, tools, counts)
             _stop_if_fatal(error)
         else:
             tools.sink.add("episodes", row)
-            counts[row["outcome"]] = counts.get(row["outcome"], 0) + 1
+            outcome = row.get("error_class") or row["outcome"]
+            counts[outcome] = counts.get(outcome, 0) + 1
         await tools.sink.deliver_if_due()
 
 
@@ -123,15 +129,20 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
     render_ms = (time.perf_counter() - start) * 1e3
     row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
     row |= _measure(scene, task, question, rendering)
-    row["render_ms"] = render_ms
+    row |= {"render_ms": render_ms, "metric": _headline(scene.benchmark, tools)}
     tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering)
     if row["violation_tokens"]:
         row |= _failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
     elif tools.reader is not None:
         row |= await _read(scene, question, rendering, tools)
     else:
-        row |= {"metric": "verbatim_evidence", "score": row["verbatim_evidence"]}
+        row["score"] = row["verbatim_evidence"]
     return row
+
+
+def _headline(benchmark: Benchmark, tools: RunTools) -> str:
+    """The metric of ``score``."""
+    return benchmark.metrics[0] if tools.reader is not None else "verbatim_evidence"
 
 
 async def _render(scene: _Scene, question: Question, vector: VectorArray, room: int | None) -> Rendering:
@@ -152,7 +163,7 @@ def _measure(scene: _Scene, task: EpisodeTask, question: Question, rendering: Re
     applies = question.scored_by_evidence and not scene.arm.rewrites_text
     seen = scene.places.by_provenance(question.evidence, rendering.shown_pieces())
     wanted = answer_words(question.answer or "")
-    extractive = scene.words.is_extractive(wanted)
+    extractive = scene.history.extractive[task.question]
     return {
         "scored_by_evidence": question.scored_by_evidence,
         "n_evidence": seen.turns,
@@ -170,27 +181,47 @@ def _measure(scene: _Scene, task: EpisodeTask, question: Question, rendering: Re
 
 
 async def _read(scene: _Scene, question: Question, rendering: Rendering, tools: RunTools) -> dict[str, Any]:
-    """Ask the reader and score its reply."""
+    """Ask the reader and score its reply. A refusal or a limit scores 0; what the memory showed stands.
+
+    Raises:
+        ModelError: one that says nothing of this episode (`flexmem.sweep.failures`).
+    """
     entry = tools.config.models.reader
     assert entry is not None
     assert tools.reader is not None
     seed = scene.group.repeat
     prompt = scene.benchmark.reader_prompt(scene.instance, question, seed)
     start = time.perf_counter()
-    reply: ChatReply = await answer(
-        tools.reader, prompt, rendering.text, max_tokens=entry.max_tokens, effort=entry.effort
-    )
+    try:
+        reply: ChatReply = await answer(
+            tools.reader, prompt, rendering.text, max_tokens=entry.max_tokens, effort=entry.effort
+        )
+    except ModelError as error:
+        if classify(error) not in FINAL:
+            raise
+        return _unanswered(error) | {"read_s": time.perf_counter() - start}
     scores = scene.benchmark.score(question, reply.text, seed)
-    metric = scene.benchmark.metrics[0]
     return {
         "reply": reply.text,
-        "metric": metric,
-        "score": scores[metric],
+        "score": scores[scene.benchmark.metrics[0]],
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
         "reader_input_tokens": reply.usage.input,
         "reader_output_tokens": reply.usage.output,
         "read_s": time.perf_counter() - start,
         "attempts": reply.attempts,
+    }
+
+
+def _unanswered(error: ModelError) -> dict[str, Any]:
+    usage = error.usage or Usage()
+    return {
+        "outcome": "failed",
+        "error_class": classify(error),
+        "error": describe(error),
+        "score": 0.0,
+        "reader_input_tokens": usage.input,
+        "reader_output_tokens": usage.output,
+        "attempts": max(1, error.attempts),
     }
 
 
@@ -227,7 +258,7 @@ def _memory_model(arm: Arm, tools: RunTools) -> str | None:
 
 
 def _failed(error_class: str, error: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a failure in the denominator changes of a row: every score that applies is 0."""
+    """What a method's failure changes of a row: it is in the denominator of every score that applies, with 0."""
     return {
         "outcome": "failed",
         "error_class": error_class,
@@ -242,17 +273,17 @@ def _fail(
     group: Group,
     arm: Arm,
     benchmark: Benchmark,
-    instance: Instance,
+    history: History,
     task: EpisodeTask,
     error: Exception,
     tools: RunTools,
     counts: dict[str, int],
 ) -> None:
     """Record an episode that raised: finished with score 0, or still to be run (`flexmem.sweep.failures`)."""
-    question = instance.questions[task.question]
+    question = history.instance.questions[task.question]
     error_class = classify(error)
     counts[error_class] = counts.get(error_class, 0) + 1
-    row = _row(group, arm, benchmark, instance, question, task, tools)
+    row = _row(group, arm, benchmark, history.instance, question, task, tools)
     if error_class in FINAL:
         applies = question.scored_by_evidence and not arm.rewrites_text
         row |= {
@@ -261,7 +292,10 @@ def _fail(
             "evidence_visible": 0,
             "evidence_partly": 0,
             "verbatim_evidence": 0.0 if applies else None,
-            "metric": benchmark.metrics[0] if tools.reader else "verbatim_evidence",
+            "evidence_rank": history.evidence_ranks[task.question],
+            "extractive": history.extractive[task.question],
+            "answer_recall": 0.0 if history.extractive[task.question] else None,
+            "metric": _headline(benchmark, tools),
         }
         tools.sink.add("episodes", row | _failed(error_class, describe(error), row))
         return

@@ -21,6 +21,7 @@ from typing import Literal
 
 from flexmem.llm.errors import ContextOverflow, ModelError, Refused, Truncated
 from flexmem.retrieval.embedding import EmbeddingError
+from flexmem.sweep.config import ConfigError
 
 ErrorClass = Literal["infrastructure", "limit", "method", "agent", "configuration"]
 
@@ -37,7 +38,7 @@ def classify(error: BaseException) -> ErrorClass:
         if isinstance(error, Refused):
             return "agent"
         return "infrastructure"
-    if isinstance(error, EmbeddingError):
+    if isinstance(error, EmbeddingError | ConfigError):
         return "configuration"
     if isinstance(error, OSError | MemoryError | TimeoutError) or _from_ray(error):
         return "infrastructure"

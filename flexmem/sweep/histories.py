@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flexmem.agents.answer_recall import WordFinder
+from flexmem.agents.answer_recall import WordFinder, answer_words
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.benchmarks.protocol import Instance
 from flexmem.history import Piece, Unit
@@ -68,13 +68,15 @@ class DeferredIndex:
 class History:
     """An instance with its questions' vectors, the ranks of their evidence, and its indexes.
 
-    ``question_vectors`` has shape (questions, d); ``evidence_ranks`` counts from 1, None without evidence.
+    ``question_vectors`` has shape (questions, d); ``evidence_ranks`` counts from 1, None without evidence;
+    ``extractive`` says which questions are in the population of answer recall, the same for all arms.
     """
 
     def __init__(self, instance: Instance, snapshots: Snapshots) -> None:
         self.instance = instance
         self.question_vectors: VectorArray = np.zeros((0, 0), dtype=np.float32)
         self.evidence_ranks: list[int | None] = []
+        self.extractive: list[bool] = []
         self._fetch = snapshots
         self._snapshots: dict[IndexConfig, asyncio.Future[IndexSnapshot]] = {}
         self._lookups: dict[str, tuple[EvidenceMap, WordFinder]] = {}
@@ -86,13 +88,14 @@ class History:
         index = self.open_index(IndexConfig())
         for unit in self.instance.units:
             await index.append(unit)
-        places = EvidenceMap(self.instance.units, index.pieces)
+        places, words, _ = self._lookups_of(index.pieces)
         for question, vector in zip(questions, self.question_vectors, strict=True):
             rank = None
             if question.evidence:
                 order = order_pieces(index.bm25(question.text), index.cosine(vector))
                 rank = places.rank(question.evidence, order.tolist())
             self.evidence_ranks.append(rank)
+            self.extractive.append(words.is_extractive(answer_words(question.answer or "")))
 
     def open_index(self, config: IndexConfig) -> HistoryIndex:
         """An index to write the history's units into. All share one snapshot per cut; the vectors are always there."""
@@ -100,7 +103,9 @@ class History:
 
     def lookups(self, build: MemoryBuild) -> tuple[EvidenceMap, WordFinder, str]:
         """Where turns and words stand among a build's pieces, and that cut's name; shared by builds that cut alike."""
-        pieces = build.pieces
+        return self._lookups_of(build.pieces)
+
+    def _lookups_of(self, pieces: Sequence[Piece]) -> tuple[EvidenceMap, WordFinder, str]:
         ends = np.array([piece.end for piece in pieces], dtype=np.int64)
         cut = f"{self.instance.instance_id}/{hashlib.blake2b(ends.tobytes(), digest_size=4).hexdigest()}"
         if cut not in self._lookups:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from flexmem.sweep.config import ConfigError
+from flexmem.sweep.fingerprint import digest
 from flexmem.sweep.plan import Plan
 from flexmem.sweep.tables import SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
+_KEPT = ("fields", "planned", "arms", "data_digests", "metrics", "notes")  # what a later sweep adds to
 _PACKAGES = ("flexmem", "ray", "numpy", "pyarrow", "torch", "sentence-transformers", "tiktoken", "openai")
 
 
@@ -37,6 +39,9 @@ def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         arm.name: {"rewrites_text": arm.rewrites_text, "family": arm.family, "control": arm.method is None}
         for arm in plan.arms
     }
+    digests = {loaded.name: loaded.benchmark.data_digest() for loaded in plan.benchmarks}
+    metrics = {loaded.name: list(loaded.benchmark.metrics) for loaded in plan.benchmarks}
+    notes = plan.notes()
     path = out / MANIFEST
     if path.exists():
         old = read_manifest(out)
@@ -48,6 +53,11 @@ def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         }
         planned = _merge_cells(old["planned"], planned)
         arms = {**old["arms"], **arms}
+        digests = {**old["data_digests"], **digests}
+        metrics = {**old["metrics"], **metrics}
+        notes = list(dict.fromkeys([*old["notes"], *notes]))
+    elif out.exists() and not out.is_dir():
+        raise RunFolderError(f"{out}: is not a folder; give an empty folder or a run's own")
     elif out.exists() and any(out.iterdir()):
         raise RunFolderError(f"{out}: is not empty and holds no {MANIFEST}; give an empty folder or a run's own")
     manifest = {
@@ -55,9 +65,9 @@ def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         "name": plan.config.name,
         "config": plan.config.model_dump(mode="json"),
         "fields": fields,
-        "data_digests": {loaded.name: loaded.benchmark.data_digest() for loaded in plan.benchmarks},
-        "metrics": {loaded.name: list(loaded.benchmark.metrics) for loaded in plan.benchmarks},
-        "notes": plan.notes(),
+        "data_digests": digests,
+        "metrics": metrics,
+        "notes": notes,
         "planned": planned,
         "arms": arms,
         "versions": {"python": platform.python_version(), **_versions()},
@@ -87,6 +97,9 @@ def read_manifest(out: Path) -> dict[str, Any]:
             f"{out}: holds results of schema version {found}, this flexmem writes {SCHEMA_VERSION}; "
             "take another output folder, or the flexmem that made it"
         )
+    missing = [key for key in _KEPT if key not in manifest]
+    if missing:
+        raise RunFolderError(f"{path}: is damaged: it lacks {', '.join(missing)}")
     return dict(manifest)
 
 
@@ -109,6 +122,10 @@ def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
             for name in sorted(old[kind].keys() & new[kind].keys())
             if old[kind][name] != new[kind][name]
         ]
+    there = {digest(arm): name for name, arm in old["arms"].items()}
+    for name, arm in new["arms"].items():
+        if name not in old["arms"] and digest(arm) in there:  # a label is no part of a key
+            details.append(f"arm {name!r} is there as {there[digest(arm)]!r}: keep that name")
     if details:
         listed = "\n".join(f"  {detail}" for detail in details)
         raise RunFolderError(f"{out}: holds results of another configuration; take another folder\n{listed}")

@@ -15,7 +15,7 @@ from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark
 from flexmem.llm.config import make_model
 from flexmem.memory.prompts import all_prompts_digest
 from flexmem.memory.protocol import Budget, BudgetError, Query
-from flexmem.ports import IndexConfig, Services, VectorArray
+from flexmem.ports import ChatReply, ChatRequest, IndexConfig, Services, VectorArray
 from flexmem.retrieval.index import LocalIndex
 from flexmem.sweep.arms import Arm, make_arms
 from flexmem.sweep.config import BenchmarkEntry, ConfigError, SweepConfig
@@ -164,10 +164,11 @@ def make_plan(config: SweepConfig) -> Plan:
     """Read the data and work out the sweep; makes no model call.
 
     Raises:
-        ConfigError: an unknown method, benchmark or option, data that can't be had or read, a budget too small for an
-            arm's frame.
+        ConfigError: an unknown method, benchmark or option, the same arm or benchmark twice, data that can't be had or
+            read, a budget too small for an arm's frame.
     """
     arms = make_arms(config.arms)
+    _refuse_same_arms(arms)
     asyncio.run(_check_budgets(arms, config.budgets))
     if config.models.memory is None and any(arm.uses_memory_model for arm in arms):
         raise ConfigError("an arm writes with a memory model, but models.memory is not configured")
@@ -182,6 +183,10 @@ def make_plan(config: SweepConfig) -> Plan:
         }
     memory = dict(make_model(config.models.memory).describe()) if config.models.memory else None
     benchmarks = [_load(entry) for entry in config.benchmarks]
+    names = [loaded.name for loaded in benchmarks]
+    for name in names:
+        if names.count(name) > 1:  # workers find an instance's questions by these two names
+            raise ConfigError(f"benchmark {name!r} is listed twice; give each a sweep and an output folder of its own")
     return Plan(config, arms, benchmarks, f"{config.embedding.model}@torch-fp32", reader, memory)
 
 
@@ -203,6 +208,15 @@ def _load(entry: BenchmarkEntry) -> LoadedBenchmark:
     return LoadedBenchmark(benchmark, {instance.instance_id: instance for instance in instances})
 
 
+def _refuse_same_arms(arms: Sequence[Arm]) -> None:
+    """Labels are no part of keys: of two arms that are the same, one would never have results."""
+    names: dict[str, str] = {}
+    for arm in arms:
+        other = names.setdefault(digest(arm.describe()), arm.name)
+        if other != arm.name:
+            raise ConfigError(f"arms {other!r} and {arm.name!r} are the same; keep one of them")
+
+
 class _NoEmbedder:
     """Stands in where nothing is embedded."""
 
@@ -211,6 +225,22 @@ class _NoEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> VectorArray:
         return np.zeros((len(texts), 1), dtype=np.float32)
+
+
+class _ModelNeededError(Exception):
+    """Even an empty memory can't be rendered without the memory model."""
+
+
+class _NoModel:
+    """Stands in where no model may be called."""
+
+    name = "none"
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        raise _ModelNeededError
 
 
 async def _check_budgets(arms: Sequence[Arm], budgets: Sequence[int]) -> None:
@@ -222,11 +252,13 @@ async def _check_budgets(arms: Sequence[Arm], budgets: Sequence[int]) -> None:
 
     query = Query.question("", np.zeros(1, dtype=np.float32))
     for arm in arms:
-        if arm.method is None or arm.uses_memory_model:
+        if arm.method is None:
             continue
-        view = arm.method.build(Services(embedder, open_index)).view()
+        view = arm.method.build(Services(embedder, open_index, _NoModel())).view()
         for budget in budgets:
             try:
                 await view.render(query, Budget(budget))
             except BudgetError as error:
                 raise ConfigError(f"budget {budget} is too small for arm {arm.name!r}: {error}") from error
+            except _ModelNeededError:
+                break

@@ -114,7 +114,8 @@ def _offer(form: Resolution, uid: int, left: int, forms: Forms, config: FlexaCon
         saved = own_line if own_line is not None and config.raw_replaces_record else 0
         return raw, raw.tokens - saved
     if form is Resolution.EXCERPT:
-        found = forms.excerpt(uid, min(config.excerpt_cap, left))
+        limit = min(config.excerpt_cap, left)
+        found = forms.excerpt(uid, limit) if limit >= config.excerpt_min else None
         return found, found.tokens if found else 0
     if own_line is not None:
         return None, 0

@@ -8,6 +8,8 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from flexmem.memory.assemble import assemble, require_room, total_tokens
 from flexmem.memory.flexa.excerpt import excerpt
 from flexmem.memory.flexa.timeline import Entry
@@ -18,7 +20,6 @@ from flexmem.memory.ranking import bm25_order
 from flexmem.memory.selection import Fragment, Selection, Stop, selection_fragments
 from flexmem.ports import FloatArray, VectorArray
 from flexmem.retrieval.dense import inner_products
-from flexmem.retrieval.ordering import order_pieces
 
 if TYPE_CHECKING:
     from flexmem.memory.flexa.build import FlexaBuild
@@ -128,7 +129,7 @@ class FlexaView:
                 ranks.append((build.index.bm25(query.excerpt_text), build.index.cosine(query.excerpt_vector)))
             pieces = build.index.unit_pieces(uid)
             span = slice(pieces.start, pieces.stop)
-            order = order_pieces(ranks[0][0][span], ranks[0][1][span]) + pieces.start
+            order = np.lexsort((-ranks[0][1][span], -ranks[0][0][span])) + pieces.start
             return excerpt(build.table, uid, order.tolist(), limit, self._config.excerpt_min)
 
         def record(uid: int) -> Fragment:

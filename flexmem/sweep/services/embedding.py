@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
 
 from flexmem.ports import VectorArray
 from flexmem.retrieval.embedding import CachedEmbedder, SentenceTransformerEmbedder
@@ -64,10 +65,14 @@ class EmbeddingActor:
 
 
 class EmbeddingClient:
-    """A `flexmem.ports.Embedder` over the actor."""
+    """A `flexmem.ports.Embedder` over the actor of that name.
 
-    def __init__(self, actor: Any, name: str, dimension: int) -> None:
-        self._actor = actor
+    The actor is looked up at first use: a handle among another actor's arguments would keep that one from restarting.
+    """
+
+    def __init__(self, actor_name: str, name: str, dimension: int) -> None:
+        self._actor_name = actor_name
+        self._actor: Any = None
         self.name = name
         self.dimension = dimension
 
@@ -75,5 +80,7 @@ class EmbeddingClient:
         """See `flexmem.ports.Embedder.embed`."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
+        if self._actor is None:
+            self._actor = ray.get_actor(self._actor_name)
         vectors: VectorArray = await self._actor.embed.remote(list(texts))
         return vectors

@@ -22,8 +22,7 @@ SNAPSHOTS_KEPT = 16  # newest ones; an evicted one is built again when it is ask
 class IndexActor:
     """Builds snapshots, each once however many ask, and hands out references to them."""
 
-    def __init__(self, embedding: Any, name: str, dimension: int) -> None:
-        # The handle comes by itself: inside another object it would lie in the object store, out of a restart's reach.
+    def __init__(self, embedding: str, name: str, dimension: int) -> None:
         self._embedder = EmbeddingClient(embedding, name, dimension)
         self._snapshots: OrderedDict[tuple[str, str, IndexConfig], asyncio.Task[Any]] = OrderedDict()
 
