@@ -23,8 +23,8 @@ def footer(run: Run, cells: Iterable[Cell]) -> Iterator[str]:
     """
     whole = [cell for cell in cells if cell.question_type is None]
     yield (
-        "The verbatim-evidence score is neither an accuracy nor a bound of a reader's: text that a method has rewritten "
-        "may hold the answer without holding the turn (docs/methods.md E.6b)."
+        "The verbatim-evidence score is neither an accuracy nor a bound of a reader's: text that a method has "
+        "rewritten may hold the answer without holding the turn (docs/methods.md E.6b)."
     )
     if any(cell.rewrites_text for cell in whole):
         yield f"{NOT_APPLICABLE}: the arm shows rewritten text; compare answer recall instead."

@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 
 import platformdirs
 
-from flexmem.benchmarks.protocol import DataError
+from flexmem.benchmarks.protocol import DataError, DataMissingError
 
 DATA_VARIABLE = "FLEXMEM_DATA"
 CACHE_VARIABLE = "FLEXMEM_CACHE"
@@ -144,10 +144,11 @@ def fetch(file: DataFile, *, timeout_s: float = TIMEOUT_S) -> Path:
             reasons.append(f"{address} {failure}")
             continue
         return target
-    raise DataError(
-        f"{file.name}: not on this machine (looked in {_places()}), and could not be fetched: "
-        f"{'; '.join(reasons) or 'it has no public address'}. {_remedy(file)}"
+    why = "; ".join(reasons) or "it has no public address"
+    message = (
+        f"{file.name}: not on this machine (looked in {_places()}), and could not be fetched: {why}. {_remedy(file)}"
     )
+    raise DataMissingError(message, f"{file.name} is not on this machine, and {why}")
 
 
 def state(file: DataFile) -> FileState:
@@ -171,8 +172,11 @@ def read_own(path: Path) -> tuple[bytes, str]:
     """Raw bytes and SHA-256 of a file of the user's own, plain or ``.xz``: nothing is pinned, the digest is recorded.
 
     Raises:
-        DataError: missing, truncated, unreadable.
+        DataMissingError: there is no such file. DataError: truncated, unreadable.
     """
+    if not path.exists():
+        message = f"{path}: can't be read (No such file or directory). Check that it exists and may be read."
+        raise DataMissingError(message, f"{path} does not exist")
     content = b"".join(_raw_chunks(path))
     return content, hashlib.sha256(content).hexdigest()
 

@@ -24,6 +24,14 @@ class DataError(Exception):
     """
 
 
+class DataMissingError(DataError):
+    """Data is not on this machine and could not be fetched; ``reason`` says why in short."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Question:
     """One question about a history.

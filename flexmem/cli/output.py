@@ -21,13 +21,16 @@ from flexmem.sweep.config import ConfigError
 
 COMPLETE, INCOMPLETE, USAGE = 0, 1, 2
 
+LEAST_WIDTH = 110
+
 # What a user can mend: said in one message, without a traceback.
 _EXPECTED = (ConfigError, RunError, DataError, BenchmarkOptionError, MethodError, ModelError, EmbeddingError)
 
 
 def console() -> Console:
-    """Results."""
-    return Console(soft_wrap=False)
+    """Results; a pipe or a file gets the width that four budgets need."""
+    out = Console(soft_wrap=False)
+    return out if out.is_terminal else Console(soft_wrap=False, width=LEAST_WIDTH)
 
 
 def notes() -> Console:

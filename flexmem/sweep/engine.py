@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import uuid
@@ -97,6 +98,49 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
         return _Driver(ray, plan, out, progress, on_progress).run(groups)
 
 
+class _Workers:
+    """Episode workers by number. One that waits for a CPU gets no group, lest that wait with it."""
+
+    def __init__(self, start: Callable[[], Any], count: int) -> None:
+        self._start = start
+        self._numbers = itertools.count()
+        self._handles: dict[int, Any] = {}
+        self._loads: dict[int, int] = {}  # groups of each that has come up
+        self.starting: dict[Any, int] = {}  # by the reference that is ready when it has
+        for _ in range(count):
+            self._add()
+
+    def come_up(self, reference: Any) -> None:
+        """Take note that a worker can be given groups; one that failed to start fails its first group."""
+        self._loads[self.starting.pop(reference)] = 0
+
+    def idlest(self) -> int | None:
+        """The worker with the fewest groups; None if all have enough."""
+        number = min(self._loads, key=self._loads.__getitem__, default=None)
+        return None if number is None or self._loads[number] >= GROUPS_PER_WORKER else number
+
+    def give(self, number: int, group: Group) -> Any:
+        """Hand a group to a worker; the reference gives its counts."""
+        self._loads[number] += 1
+        return self._handles[number].run.remote(group)
+
+    def take_back(self, number: int) -> None:
+        """Take note that a group of a worker has ended."""
+        if number in self._loads:
+            self._loads[number] -= 1
+
+    def replace(self, number: int) -> None:
+        """Start another worker in place of a dead one, once, however many groups tell of its death."""
+        if self._handles.pop(number, None) is not None:
+            del self._loads[number]
+            self._add()
+
+    def _add(self) -> None:
+        number = next(self._numbers)
+        self._handles[number] = worker = self._start()
+        self.starting[worker.pid.remote()] = number
+
+
 class _Driver:
     """One sweep on one cluster."""
 
@@ -119,23 +163,21 @@ class _Driver:
         stopped = ""
         workers = self._start_workers(self._plan.config)
         running: dict[Any, tuple[int, Group]] = {}
-        loads = [0] * len(workers)
-        while groups or running:
-            while groups and not stopped and min(loads) < GROUPS_PER_WORKER:
-                slot = loads.index(min(loads))
+        while running or (groups and not stopped):
+            while groups and not stopped and (idle := workers.idlest()) is not None:
                 group = groups.popleft()
-                running[workers[slot].run.remote(group)] = (slot, group)
-                loads[slot] += 1
-            if not running:
-                break
-            ready, _ = self._ray.wait(list(running), num_returns=1, timeout=_POLL_S)
+                running[workers.give(idle, group)] = (idle, group)
+            ready, _ = self._ray.wait([*running, *workers.starting], num_returns=1, timeout=_POLL_S)
             for reference in ready:
-                slot, group = running.pop(reference)
-                loads[slot] -= 1
+                if reference in workers.starting:
+                    workers.come_up(reference)
+                    continue
+                number, group = running.pop(reference)
+                workers.take_back(number)
                 try:
                     counts = self._ray.get(reference)
                 except self._ray.exceptions.RayActorError as error:
-                    workers[slot] = self._new_worker()
+                    workers.replace(number)
                     groups.extend(self._again(group, error))
                 except self._ray.exceptions.RayTaskError as error:
                     cause = error.as_instanceof_cause()
@@ -151,7 +193,7 @@ class _Driver:
             self._progress.planned, self._progress.done, self._progress.counts, stopped, tuple(self._lost)
         )
 
-    def _start_workers(self, config: SweepConfig) -> list[Any]:
+    def _start_workers(self, config: SweepConfig) -> _Workers:
         from flexmem.sweep.services.actor import SERVICE, start_actor
         from flexmem.sweep.services.embedding import EmbeddingActor, EmbeddingClient
         from flexmem.sweep.services.index import IndexActor, IndexClient
@@ -170,7 +212,7 @@ class _Driver:
             for loaded in self._plan.benchmarks
             for instance in loaded.instances.values()
         }
-        return [self._new_worker() for _ in range(episode_slots(self._ray, config.engine))]
+        return _Workers(self._new_worker, episode_slots(self._ray, config.engine))
 
     def _new_worker(self) -> Any:
         from flexmem.sweep.services.actor import start_actor

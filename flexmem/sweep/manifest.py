@@ -50,6 +50,7 @@ def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
             **fields,
             "arms": {**old["fields"]["arms"], **fields["arms"]},
             "histories": {**old["fields"]["histories"], **fields["histories"]},
+            "questions": {**old["fields"]["questions"], **fields["questions"]},
         }
         planned = _merge_cells(old["planned"], planned)
         arms = {**old["arms"], **arms}
@@ -126,6 +127,13 @@ def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     for name, arm in new["arms"].items():
         if name not in old["arms"] and digest(arm) in there:  # a label is no part of a key
             details.append(f"arm {name!r} is there as {there[digest(arm)]!r}: keep that name")
+    for name in sorted(old["questions"].keys() & new["questions"].keys()):
+        # Fewer questions would make cells look unplanned that are finished; more only leave some to run.
+        left_out = len(set(old["questions"][name]) - set(new["questions"][name]))
+        if left_out:
+            details.append(
+                f"{name}: {left_out} questions of the run are not in this sweep; a run's questions may only grow"
+            )
     if details:
         listed = "\n".join(f"  {detail}" for detail in details)
         raise RunFolderError(f"{out}: holds results of another configuration; take another folder\n{listed}")
@@ -141,13 +149,15 @@ def _difference(old: Any, new: Any, path: str = "") -> str:
 
 
 def _merge_cells(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells of both, the new one's counts where both have it."""
+    """Cells of both; one that both have counts the new plan's questions, and the more repeats of the two."""
 
     def key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
         return cell["benchmark"], cell["arm"], cell["budget"], cell["reader"]
 
     merged = {key(cell): cell for cell in old}
-    merged.update((key(cell), cell) for cell in new)
+    for cell in new:
+        repeats = max(cell["repeats"], merged.get(key(cell), cell)["repeats"])
+        merged[key(cell)] = {**cell, "repeats": repeats, "n": cell["n"] // cell["repeats"] * repeats}
     return list(merged.values())
 
 

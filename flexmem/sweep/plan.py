@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flexmem.agents import reader as reader_prompts
-from flexmem.benchmarks.protocol import Benchmark, DataError, Instance
+from flexmem.benchmarks.protocol import Benchmark, DataError, DataMissingError, Instance
 from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark
 from flexmem.llm.config import make_model
 from flexmem.memory.prompts import all_prompts_digest
@@ -131,6 +131,14 @@ class Plan:
                 for loaded in self.benchmarks
                 for instance in loaded.instances.values()
             },
+            "questions": {
+                loaded.name: sorted(
+                    question_digest(question)
+                    for instance in loaded.instances.values()
+                    for question in instance.questions
+                )
+                for loaded in self.benchmarks
+            },
         }
 
     def notes(self) -> list[str]:
@@ -198,10 +206,11 @@ def _load(entry: BenchmarkEntry) -> LoadedBenchmark:
     try:
         instances = benchmark.instances()
     except DataError as error:
-        if entry.otherwise is None:
+        # Data that is there and wrong is not passed over.
+        if entry.otherwise is None or not isinstance(error, DataMissingError):
             raise ConfigError(str(error)) from error
         loaded = _load(entry.otherwise)
-        why = f"{entry.name} can't be had ({error}); {loaded.name} histories are used in its place"
+        why = f"{entry.name} can't be had, so {loaded.name} histories are used in its place: {error.reason}"
         return LoadedBenchmark(loaded.benchmark, loaded.instances, why)
     if not instances or not any(instance.questions for instance in instances):
         raise ConfigError(f"benchmark {entry.name!r}: its options leave no question")

@@ -8,15 +8,20 @@ the line break after it. So ``Ann: red blue\\n`` has 2 + 2 + 1 tokens, the heade
 from __future__ import annotations
 
 import asyncio
+import json
+import random
+import re
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from flexmem.history import Session, Turn, Unit, split_sessions
-from flexmem.memory.protocol import Budget, MemoryBuild, Query, Rendering
+from flexmem.history import Session, Step, Turn, Unit, cut_pieces, pack_steps, split_sessions
+from flexmem.llm.scripted import ScriptedModel
+from flexmem.memory.protocol import Budget, MemoryBuild, Query, Rendering, TaskKind
 from flexmem.memory.registry import find_method
-from flexmem.ports import ChatModel, Embedder, IndexConfig, Services, VectorArray
+from flexmem.memory.selection import PieceTable
+from flexmem.ports import ChatModel, ChatRequest, Embedder, IndexConfig, Services, VectorArray
 from flexmem.retrieval.index import LocalIndex
 
 T = TypeVar("T")
@@ -97,3 +102,65 @@ def shown(build: MemoryBuild, query: Query, budget: int | Budget) -> Rendering:
 def wait(coroutine: Coroutine[Any, Any, T]) -> T:
     """A coroutine's result."""
     return asyncio.run(coroutine)
+
+
+def table_of(units: Sequence[Unit], piece_tokens: int = 24) -> PieceTable:
+    """The units' pieces as a table."""
+    table = PieceTable()
+    for unit in units:
+        table.extend(unit, cut_pieces(unit, piece_tokens=piece_tokens, first_index=len(table.pieces)))
+    return table
+
+
+# ---------------------------------------------------------------- longer histories, plain and drawn from a seed
+
+_COMMON = ("the", "a", "of", "to", "and", "in", "was", "with", "her", "his", "then", "we", "it", "that", "from")
+TOPICS = ("kettle", "garden", "stove", "river", "letter", "violin", "bakery", "ticket", "museum", "lantern", "orchard")
+_NAMES = ("Ann", "Bo", "Caroline", "Melanie", "Paris", "Lisbon")
+_VERBS = ("sang", "bought", "painted", "lost", "found", "mended", "visited", "carried", "wrote", "planned")
+
+
+def sentence(drawn: random.Random) -> str:
+    """A plain sentence: every line made of these counts exactly (docs/methods.md 0.4)."""
+    said = [drawn.choice(_NAMES), drawn.choice(_VERBS)]
+    said += [drawn.choice(drawn.choice((_COMMON, TOPICS, TOPICS, _NAMES))) for _ in range(drawn.randint(2, 9))]
+    return " ".join(said) + "."
+
+
+def speech(drawn: random.Random, most: int = 4) -> str:
+    return " ".join(sentence(drawn) for _ in range(drawn.randint(1, most)))
+
+
+def history(seed: int, kind: TaskKind, number: int = 30, limit: int = 120) -> list[Unit]:
+    """A plain history of ``number`` turns or steps, in units of ``limit`` tokens."""
+    drawn = random.Random(seed)
+    if kind == "agent":
+        steps = []
+        for n in range(1, number + 1):
+            call = f"{drawn.choice(TOPICS)} = api.{drawn.choice(_VERBS)}({n})"
+            steps.append(Step(n, call, speech(drawn), drawn.choice(("", "I see."))))
+        return pack_steps(steps, history="h", limit=limit)
+    turns = [
+        Turn(f"t{n}", drawn.choice(("user", "assistant")), speech(drawn), drawn.choice((None, "Ann")))
+        for n in range(number)
+    ]
+    sessions = []
+    while turns:
+        size = drawn.randint(2, 7)
+        day = len(sessions) + 1
+        sessions.append(Session(str(day), tuple(turns[:size]), f"{day} May 2023"))
+        turns = turns[size:]
+    return split_sessions(sessions, history="h", limit=limit)
+
+
+def clerk(records: Sequence[str], merged: str = "one") -> ScriptedModel:
+    """A memory model that writes the given records, by unit, and one text for every merge."""
+
+    def answer(request: ChatRequest) -> str:
+        if request.schema is None:
+            return merged
+        header = re.search(r"^### u(\d+)", request.messages[-1].content, re.MULTILINE)
+        assert header is not None
+        return json.dumps({"record": records[int(header.group(1))], "keywords": [], "entities": []})
+
+    return ScriptedModel(answer)

@@ -12,21 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
-from flexmem.history import Unit, cut_pieces
+from flexmem.history import Unit
 from flexmem.memory.protocol import Resolution
 from flexmem.memory.selection import GAP, PieceTable, Selection, Stop, group_fragment, selection_fragments
 
 from .contract import conversations, trajectories
-from .examples import chat, words
+from .examples import chat, table_of, words
 
 TO_THE_END = Stop(least_room=0, most_misses=10**9)
-
-
-def table_of(units: Sequence[Unit], piece_tokens: int = 24) -> PieceTable:
-    table = PieceTable()
-    for unit in units:
-        table.extend(unit, cut_pieces(unit, piece_tokens=piece_tokens, first_index=len(table.pieces)))
-    return table
 
 
 # ---------------------------------------------------------------- worked by hand

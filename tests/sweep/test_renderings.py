@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,6 @@ def test_renderings_of_an_interrupted_run_can_be_shown_again_as_well(out: Path) 
     plan = make_plan(sweep(arms=["flexa_piece", "flexa_unit"], budgets=[300, 900], engine={"rows_per_part": 1}))
     groups = list(plan.groups())
     first, second = InProcess(plan, out), InProcess(plan, out)
-    import asyncio
-
     asyncio.run(first.worker.run(groups[0]))
     remove_leftovers(out)
     second.run()

@@ -117,7 +117,7 @@ class Reference:
             free = len(lines) - self.rules.protected
             group = lines[: min(self.rules.merge_group, free if free >= 2 else len(lines))]
             uids = [uid for line in group for uid in line.uids]
-            text = first_words(merge_by_rule([line.text for line in group], 120), 150)
+            text = first_words(merge_by_rule([line.text for line in group], self.config.merge_words), 150)
             lines[: len(group)] = [Line(uids, text, f"u{uids[0]:02d}-u{uids[-1]:02d} | merged")]
         hidden = 0
         while count(lines[hidden:]) > current:
