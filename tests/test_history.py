@@ -11,7 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import history, tokens
-from flexmem.history import Piece, Session, Step, StepPacker, Turn, Unit, cut_pieces, pack, pack_steps, split_sessions
+from flexmem.history import (
+    ChatPacker,
+    Piece,
+    Session,
+    Step,
+    StepPacker,
+    Turn,
+    Unit,
+    cut_pieces,
+    pack,
+    pack_steps,
+    split_sessions,
+)
 
 # ---------------------------------------------------------------- random histories
 
@@ -37,7 +49,9 @@ text = st.lists(
     | st.text(max_size=4),
     max_size=14,
 ).map("".join)
-turn_shapes = st.tuples(st.sampled_from(["user", "assistant", "system", "tool"]), text, st.sampled_from([None, "Ann"]))
+turn_shapes = st.tuples(
+    st.sampled_from(["user", "assistant", "system", "tool"]), text, st.sampled_from([None, "Ann", "/bot"])
+)
 session_shapes = st.tuples(st.lists(turn_shapes, max_size=6), st.sampled_from([None, "8 May 2023"]))
 step_shapes = st.tuples(text, text, st.just("") | text)
 
@@ -313,6 +327,43 @@ def test_sessions_without_a_turn_leave_no_unit_and_keep_positions() -> None:
     sessions = [Session("1", ()), Session("2", (Turn("a", "user", "Hi"),)), Session("3", ())]
     (unit,) = split_sessions(sessions, history="h")
     assert (unit.uid, unit.session, unit.span) == (0, "2", (0, 0))
+
+
+# ---------------------------------------------------------------- a running chat: items into units
+
+
+items = st.lists(st.lists(text, min_size=1, max_size=3), max_size=8)
+
+
+def packed_chat(said: list[list[str]]) -> ChatPacker:
+    packer = ChatPacker(history="h", limit=40)
+    turn = 0
+    for item in said:
+        packer.append([Turn(f"m{turn + n}", "user", words, "Ann") for n, words in enumerate(item)])
+        turn += len(item)
+    return packer
+
+
+@settings(deadline=None)
+@given(items, items)
+def test_a_chats_items_are_never_parted_and_appending_changes_no_closed_unit(
+    said: list[list[str]], more: list[list[str]]
+) -> None:
+    packer = packed_chat(said)
+    whole = packed_chat(said + more)
+    closed = list(packer.closed)
+    assert whole.units()[: len(closed)] == closed
+    firsts = [packer.first_item(unit.uid) for unit in packer.units()] + [len(said)]
+    assert firsts == sorted(set(firsts)) if said else firsts == [0]
+    assert packer.first_item(len(packer.units())) == len(said)
+    for unit, (first, past) in zip(packer.units(), pairwise(firsts), strict=True):
+        turns = sum(len(item) for item in said[:first])
+        inside = sum(len(item) for item in said[first:past])
+        assert unit.span == (turns, turns + inside - 1)
+        assert [block.source for block in unit.blocks] == [f"m{turn}" for turn in range(turns, turns + inside)]
+        sizes = [tokens.count(unit.text[block.start : block.end]) for block in unit.blocks]
+        assert sum(sizes) <= 40 or past == first + 1
+        assert unit.place == f"turns {turns + 1}-{turns + inside}"
 
 
 # ---------------------------------------------------------------- the unit itself

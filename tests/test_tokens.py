@@ -193,6 +193,7 @@ def test_the_longest_suffix_fits_and_one_character_more_does_not(text: str, limi
 @settings(max_examples=200, deadline=None)
 @given(wide_text | st.tuples(nasty_text, st.integers(1, 60)).map(lambda drawn: drawn[0] * drawn[1]), st.integers(1, 80))
 @example("𓀀" * 10, 20)  # ten characters, forty tokens
+@example("/x" * 22, 20)  # the marker's end and the tail's "/" join to one token more
 def test_head_and_tail_are_never_over_the_limit(text: str, limit: int) -> None:
     try:
         cut = tokens.head_and_tail(text, limit)

@@ -20,7 +20,8 @@ Names = Annotated[list[str] | None, typer.Argument(help="Files by name; none: al
 @data_app.command("list")
 def list_files(*, as_json: Json = False) -> None:
     """Show every known file, where it was found and whether it is sound."""
-    states = data.states(known_files())
+    with expected_errors():
+        states = data.states(known_files())
     if as_json:
         print_json([_row(state) for state in states])
         return
@@ -49,7 +50,9 @@ def fetch(names: Names = None, *, as_json: Json = False) -> None:
 @data_app.command()
 def verify(names: Names = None, *, as_json: Json = False) -> None:
     """Check the files that are here against their pinned digests; fetches nothing."""
-    states = data.states(_chosen(names))
+    chosen = _chosen(names)
+    with expected_errors():
+        states = data.states(chosen)
     if as_json:
         print_json([_row(state) for state in states])
     else:

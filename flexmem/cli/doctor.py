@@ -15,6 +15,7 @@ import typer
 
 from flexmem import tokens
 from flexmem.benchmarks import data
+from flexmem.benchmarks.protocol import DataError
 from flexmem.benchmarks.registry import known_files
 from flexmem.cli.output import COMPLETE, INCOMPLETE, console, print_json
 
@@ -53,9 +54,7 @@ def findings() -> Iterator[Finding]:
     yield _package("sentence-transformers", "the default embedder: pip install sentence-transformers", needed=True)
     yield _attempt("token table", _token_table)
     yield _attempt("embedder weights", _weights)
-    for state in data.states(known_files()):
-        detail = str(state.found.path) if state.found and not state.problem else state.problem
-        yield Finding(f"data {state.file.name}", state.state, detail or "not here: `flexmem data fetch`", needed=False)
+    yield from _data()
     key = "OPENAI_API_KEY"
     yield Finding(
         key,
@@ -64,6 +63,17 @@ def findings() -> Iterator[Finding]:
         needed=False,
     )
     yield _disk()
+
+
+def _data() -> Iterator[Finding]:
+    try:
+        states = data.states(known_files())
+    except DataError as error:
+        yield Finding("data", "bad", str(error), needed=False)
+        return
+    for state in states:
+        detail = str(state.found.path) if state.found and not state.problem else state.problem
+        yield Finding(f"data {state.file.name}", state.state, detail or "not here: `flexmem data fetch`", needed=False)
 
 
 def _package(name: str, why: str, *, needed: bool) -> Finding:

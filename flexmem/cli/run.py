@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,7 +65,8 @@ def execute(config: Path, out: Path | None, workers: int | None, *, as_json: boo
             raise ConfigError("no output folder: give --out, or `out:` in the sweep's YAML")
         planned = make_plan(sweep)
         _print_notes(planned)
-        with _progress(sweep.name) as on_progress:
+        # Ray says what befalls its processes on standard output, which is for results.
+        with _progress(sweep.name) as on_progress, redirect_stdout(sys.stderr):
             outcome = run_sweep(planned, folder, on_progress)
     summary = {
         "run": str(folder),

@@ -33,9 +33,15 @@ class IndexedBuild:
         return self.table.pieces
 
     async def write(self, unit: Unit) -> None:
-        """Take the next unit (`MemoryBuild.write`)."""
+        """Take the next unit (`MemoryBuild.write`). A write that failed, as the model or the embedder did, can be tried
+        again with the same unit.
+        """
         await self._take(unit)
-        await self.written(unit)
+        try:
+            await self.written(unit)
+        except BaseException:
+            self.units.pop()  # its pieces stay in the index, which only grows
+            raise
 
     def state(self) -> bytes:
         return pack_state(self._family, self._config, self.units, self.extra())
@@ -65,6 +71,9 @@ class IndexedBuild:
                 f"unit {unit.label} of {unit.history!r} can't be written now: {len(self.units)} units are written, "
                 "and each is written once and in order"
             )
-        await self.index.append(unit)
-        self.table.extend(unit, [self.index.pieces[i] for i in self.index.unit_pieces(unit.uid)])
+        if unit.uid == len(self.index.units):
+            await self.index.append(unit)
+            self.table.extend(unit, [self.index.pieces[i] for i in self.index.unit_pieces(unit.uid)])
+        elif unit.digest != self.index.units[unit.uid].digest:
+            raise WriteOrderError(f"unit {unit.label} of {unit.history!r} is not the one whose writing failed before")
         self.units.append(unit)

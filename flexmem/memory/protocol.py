@@ -230,8 +230,11 @@ class MethodInfo:
 class Method(Protocol):
     """A named memory configuration."""
 
-    info: MethodInfo
-    config: MethodConfig
+    @property
+    def info(self) -> MethodInfo: ...
+
+    @property
+    def config(self) -> MethodConfig: ...
 
     def build(self, services: Services) -> MemoryBuild:
         """An empty build. A method that needs a model raises `MethodError` where ``services.model`` is None."""

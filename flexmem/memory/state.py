@@ -43,6 +43,8 @@ def unpack_state(state: bytes, family: str, config: MethodConfig) -> tuple[list[
         raise StateError(f"the saved memory is damaged: {error}") from error
     if found != (FORMAT, family):
         raise StateError(f"the saved memory is of format {found[0]}, family {found[1]!r}; wanted {FORMAT}, {family!r}")
+    if missing := {"config", "units", "extra"} - content.keys():
+        raise StateError(f"the saved memory is damaged: it lacks {', '.join(sorted(missing))}")
     wanted = config.model_dump(mode="json")
     differing = [key for key in wanted if content["config"].get(key) != wanted[key]]
     if differing or content["config"].keys() != wanted.keys():

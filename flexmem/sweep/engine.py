@@ -16,11 +16,12 @@ from platformdirs import user_cache_dir
 
 from flexmem.sweep.cluster import episode_slots, ray_cluster
 from flexmem.sweep.config import SweepConfig
-from flexmem.sweep.episodes import StopRun
+from flexmem.sweep.episodes import ServiceFailedError, StopRun
+from flexmem.sweep.failures import describe
 from flexmem.sweep.manifest import open_manifest
 from flexmem.sweep.plan import Group, Plan
 from flexmem.sweep.preflight import check_models
-from flexmem.sweep.results import finished_keys, remove_leftovers
+from flexmem.sweep.results import finished_keys, lock_for_writing, remove_leftovers
 
 GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
 _POLL_S = 0.5
@@ -81,10 +82,12 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
         RunFolderError: the folder holds results of something else.
         ModelError: a configured endpoint can't be used.
         TornPartError: a part of an earlier run can't be read.
+        FolderBusyError: another run writes into the folder.
     """
     open_manifest(out, plan)
-    remove_leftovers(out)
-    done = finished_keys(out)
+    with lock_for_writing(out):
+        remove_leftovers(out)
+        done = finished_keys(out)
     planned = sum(cell["n"] for cell in plan.cells())
     groups = deque(plan.groups(done))
     missing = sum(len(group.episodes) for group in groups)
@@ -160,6 +163,12 @@ class _Driver:
 
     def run(self, groups: deque[Group]) -> SweepOutcome:
         """Hand out groups until none is left or a call says that all would fail."""
+        try:
+            return self._run(groups)
+        finally:
+            self._ray.kill(self._writer)  # it holds the folder until it ends, which may be long after the last handle
+
+    def _run(self, groups: deque[Group]) -> SweepOutcome:
         stopped = ""
         workers = self._start_workers(self._plan.config)
         running: dict[Any, tuple[int, Group]] = {}
@@ -180,10 +189,12 @@ class _Driver:
                     workers.replace(number)
                     groups.extend(self._again(group, error))
                 except self._ray.exceptions.RayTaskError as error:
-                    cause = error.as_instanceof_cause()
-                    if not isinstance(cause, StopRun):
+                    if isinstance(error.cause, StopRun):
+                        stopped = str(error.cause)  # the error's own text is a traceback
+                    elif isinstance(error.cause, ServiceFailedError):
+                        groups.extend(self._again(group, error.cause))
+                    else:
                         raise
-                    stopped = str(cause)
                 else:
                     self._note(group, counts)
             self._on_progress(self._progress)
@@ -204,7 +215,10 @@ class _Driver:
         name = f"flexmem-embedding-{uuid.uuid4().hex}"
         # The handle is kept: an actor found by name alone ends with the last handle of those who started it.
         self._embedding = start_actor(EmbeddingActor, *model, **SERVICE, num_gpus=gpus, name=name)
-        dimension = self._ray.get(self._embedding.dimension.remote())
+        try:
+            dimension = self._ray.get(self._embedding.dimension.remote())
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None  # what the user can mend, without the traceback of another process
         self._embedder = EmbeddingClient(name, self._plan.embedder, dimension)
         self._index = IndexClient(start_actor(IndexActor, name, self._plan.embedder, dimension, **SERVICE))
         self._instances = {
@@ -229,11 +243,11 @@ class _Driver:
         self._progress.done += len(group.episodes) - unfinished
 
     def _again(self, group: Group, error: Exception) -> Iterator[Group]:
-        """What is left of a group whose worker died; nothing when that happened too often."""
+        """What is left of a group whose worker or service failed; nothing when that happened too often."""
         key = (group.build, group.arm)
         self._attempts[key] = self._attempts.get(key, 0) + 1
         if self._attempts[key] >= self._plan.config.engine.group_attempts:
-            self._lost.append(f"{group.benchmark}/{group.instance}, {group.arm}: {error}")
+            self._lost.append(f"{group.benchmark}/{group.instance}, {group.arm}: {describe(error)}")
             return
         self._ray.get(self._writer.barrier.remote())
         done = finished_keys(self._out)

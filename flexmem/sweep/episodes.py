@@ -33,6 +33,10 @@ class StopRun(Exception):
     """Every other call would fail alike (no key, no quota): the run must not go on."""
 
 
+class ServiceFailedError(Exception):
+    """A history could not be prepared, for reasons outside it: its episodes are still to be run."""
+
+
 @dataclass(frozen=True)
 class RunTools:
     """What a worker runs episodes with."""
@@ -61,8 +65,8 @@ class _Scene:
 
 
 async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: History, tools: RunTools) -> dict[str, int]:
-    """Run a group's episodes; every one leaves a row in ``episodes`` or in ``failures``. Returns counts by outcome, those
-    of failures by their class.
+    """Run a group's episodes; every one leaves a row in ``episodes`` or in ``failures``. Returns counts by outcome,
+    those of failures by their class.
 
     Raises:
         StopRun: a call failed in a way that all would; rows made so far are delivered.
@@ -74,7 +78,7 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
         for task in group.episodes:
             _fail(group, arm, benchmark, history, task, error, tools, counts)
         await tools.sink.deliver()
-        _stop_if_fatal(error)
+        stop_if_fatal(error)
         return counts
     tasks = iter(group.episodes)
     lanes = tools.config.engine.in_flight if tools.reader is not None else 1
@@ -113,7 +117,7 @@ async def _lane(tasks: Iterator[EpisodeTask], scene: _Scene, tools: RunTools, co
             row = await _episode(task, scene, tools)
         except Exception as error:  # noqa: BLE001 - whatever a method raises is classified and recorded
             _fail(scene.group, scene.arm, scene.benchmark, scene.history, task, error, tools, counts)
-            _stop_if_fatal(error)
+            stop_if_fatal(error)
         else:
             tools.sink.add("episodes", row)
             outcome = row.get("error_class") or row["outcome"]
@@ -305,7 +309,8 @@ def _fail(
     tools.sink.add("failures", failure)
 
 
-def _stop_if_fatal(error: Exception) -> None:
+def stop_if_fatal(error: Exception) -> None:
+    """Raise `StopRun` where every other call would fail alike."""
     if classify(error) == "configuration":
         raise StopRun(describe(error)) from error
 

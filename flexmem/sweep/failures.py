@@ -51,6 +51,8 @@ def _from_ray(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """One line for tables."""
+    """One line for tables; of an error that came through Ray, its cause, without the traceback that Ray adds."""
+    cause = getattr(error, "cause", None) if _from_ray(error) else None
+    error = cause if isinstance(cause, BaseException) else error
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:2_000] if text else type(error).__name__

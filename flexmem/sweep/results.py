@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,8 +20,40 @@ _TEMPORARY = ".tmp-"
 WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "episodes")
 
 
+_LOCK = ".writer.lock"
+_LOCK_POLL_S = 0.1
+
+
 class TornPartError(ConfigError):
     """A Parquet part can't be read."""
+
+
+class FolderBusyError(ConfigError):
+    """Another run writes into the folder."""
+
+
+def lock_for_writing(out: Path, wait_s: float = 60.0) -> IO[bytes]:
+    """Take a run folder's lock, which one process at a time holds until it closes the file or ends.
+
+    A killed driver's writer may live on for seconds, and what it still writes must be seen by whoever goes on.
+
+    Raises:
+        FolderBusyError: it is held by another process for longer than ``wait_s`` seconds.
+    """
+    file = (out / _LOCK).open("ab")
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < deadline:
+                time.sleep(_LOCK_POLL_S)
+                continue
+            file.close()
+            raise FolderBusyError(f"{out}: another run writes into it; wait for its end, or stop it") from None
+        except OSError:  # a file system without locks: then it is up to whoever starts runs
+            return file
+        return file
 
 
 def make_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:

@@ -16,7 +16,8 @@ from flexmem.retrieval.index import IndexSnapshot
 from flexmem.sweep.arms import Arm, make_arms
 from flexmem.sweep.builds import BuildStore, BuildTools
 from flexmem.sweep.config import BenchmarkEntry, SweepConfig
-from flexmem.sweep.episodes import RunTools, run_group
+from flexmem.sweep.episodes import RunTools, ServiceFailedError, run_group, stop_if_fatal
+from flexmem.sweep.failures import describe
 from flexmem.sweep.histories import History
 from flexmem.sweep.plan import Group
 from flexmem.sweep.rendering_rows import RenderingRows
@@ -61,8 +62,16 @@ class EpisodeWorker:
         self._opening = asyncio.Lock()
 
     async def run(self, group: Group) -> dict[str, int]:
-        """Run a group's episodes; see `run_group`."""
-        history = await self._history(group.benchmark, group.instance)
+        """Run a group's episodes; see `run_group`.
+
+        Raises:
+            ServiceFailedError: the history could not be prepared.
+        """
+        try:
+            history = await self._history(group.benchmark, group.instance)
+        except Exception as error:  # noqa: BLE001 - no method has run yet, so none is at fault
+            stop_if_fatal(error)
+            raise ServiceFailedError(describe(error)) from None
         engine = self._config.engine
         tools = RunTools(
             config=self._config,

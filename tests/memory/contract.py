@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 
 from flexmem import tokens
 from flexmem.history import Piece, Session, Step, Turn, Unit, pack_steps, split_sessions
-from flexmem.llm.scripted import ScriptedModel
+from flexmem.llm.errors import Transient
+from flexmem.llm.scripted import ScriptedModel, json_record
 from flexmem.memory.protocol import (
     VERBATIM,
     Budget,
@@ -39,7 +40,7 @@ from flexmem.memory.protocol import (
     TaskKind,
     WriteOrderError,
 )
-from flexmem.ports import HistoryIndex, IndexConfig, IndexFactory, Services, VectorArray
+from flexmem.ports import ChatRequest, HistoryIndex, IndexConfig, IndexFactory, Services, VectorArray
 from flexmem.retrieval.index import LocalIndex, SharedIndex
 
 LEAST_ROOM = 64
@@ -157,7 +158,7 @@ def conversations(draw: st.DrawFn) -> list[Unit]:
                 f"D{number}:{position}",
                 draw(st.sampled_from(("user", "assistant", "user", "system"))),
                 draw(_texts),
-                draw(st.sampled_from((None, "Ann", "Bo Li"))),
+                draw(st.sampled_from((None, "Ann", "Bo Li", "/bot"))),
             )
             for position in range(draw(st.integers(0, 7)))
         )
@@ -320,7 +321,7 @@ async def check_a_restored_build_goes_on_like_the_saved_one(method: BuildsMemory
 
 
 async def check_unusable_states_are_refused(method: BuildsMemory, case: Case) -> None:
-    """A damaged state, and one restored over written units."""
+    """A damaged state, and any state, even an empty one, over written units."""
     build = method.build(services(_model()))
     await write(build, case.units)
     state = build.state()
@@ -328,8 +329,9 @@ async def check_unusable_states_are_refused(method: BuildsMemory, case: Case) ->
         with pytest.raises(StateError):
             await method.build(services(_model())).restore(damaged)
     if case.units:
-        with pytest.raises(WriteOrderError):
-            await build.restore(state)
+        for other in (state, method.build(services(_model())).state()):
+            with pytest.raises(WriteOrderError):
+                await build.restore(other)
 
 
 async def check_units_are_written_once_and_in_order(method: BuildsMemory, case: Case) -> None:
@@ -350,6 +352,57 @@ async def check_units_are_written_once_and_in_order(method: BuildsMemory, case: 
     await write(untouched, case.units)
     assert await read(build, case) == await read(untouched, case)
     assert [replace(unit).digest for unit in case.units] == digests  # `replace`: a digest is computed once an object
+
+
+async def check_a_failed_write_can_be_tried_again(method: BuildsMemory, case: Case) -> None:
+    """Where the embedder or the model fails while a unit is written, the same unit can be written again, and the memory
+    is as if nothing had happened.
+    """
+    steady = method.build(services(_model()))
+    await write(steady, case.units)
+    expected = await read(steady, case), steady.state()
+    for failing_embedder, failing_model in ((True, False), (False, True)):
+        embedder = FailingOnce(case.cut + 1 if failing_embedder else 0)
+        model = ScriptedModel(_failing_once(case.cut + 1)) if failing_model else _model()
+
+        def local(config: IndexConfig, embedder: FailingOnce = embedder) -> LocalIndex:
+            return LocalIndex(config, embedder if config.dense else None)
+
+        build = method.build(Services(embedder, local, model))
+        for unit in case.units:
+            try:
+                await build.write(unit)
+            except (OSError, Transient):
+                await build.write(unit)
+        embedder.calls = -(10**9)
+        assert (await read(build, case), build.state()) == expected
+
+
+class FailingOnce(WordEmbedder):
+    """Fails at one call, the ``at``-th from 1; never at 0."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.calls = 0
+
+    async def embed(self, texts: Sequence[str]) -> VectorArray:
+        self.calls += 1
+        if self.calls == self.at:
+            raise OSError("the embedder failed")
+        return await super().embed(texts)
+
+
+def _failing_once(at: int) -> Callable[[ChatRequest], str]:
+    calls = 0
+
+    def answer(request: ChatRequest) -> str:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise Transient("the endpoint failed")
+        return json_record(request)
+
+    return answer
 
 
 async def check_the_model_is_called_as_declared(method: BuildsMemory, case: Case) -> None:
@@ -380,6 +433,7 @@ CHECKS: tuple[Check, ...] = (
     check_a_restored_build_goes_on_like_the_saved_one,
     check_unusable_states_are_refused,
     check_units_are_written_once_and_in_order,
+    check_a_failed_write_can_be_tried_again,
     check_the_model_is_called_as_declared,
 )
 

@@ -144,7 +144,7 @@ def history(seed: int, kind: TaskKind, number: int = 30, limit: int = 120) -> li
         Turn(f"t{n}", drawn.choice(("user", "assistant")), speech(drawn), drawn.choice((None, "Ann")))
         for n in range(number)
     ]
-    sessions = []
+    sessions: list[Session] = []
     while turns:
         size = drawn.randint(2, 7)
         day = len(sessions) + 1
@@ -153,7 +153,7 @@ def history(seed: int, kind: TaskKind, number: int = 30, limit: int = 120) -> li
     return split_sessions(sessions, history="h", limit=limit)
 
 
-def clerk(records: Sequence[str], merged: str = "one") -> ScriptedModel:
+def clerk(records: Sequence[str], merged: str = "one", latency_s: float = 0.0) -> ScriptedModel:
     """A memory model that writes the given records, by unit, and one text for every merge."""
 
     def answer(request: ChatRequest) -> str:
@@ -163,4 +163,4 @@ def clerk(records: Sequence[str], merged: str = "one") -> ScriptedModel:
         assert header is not None
         return json.dumps({"record": records[int(header.group(1))], "keywords": [], "entities": []})
 
-    return ScriptedModel(answer)
+    return ScriptedModel(answer, latency_s=latency_s)

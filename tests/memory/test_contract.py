@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexmem.memory.protocol import TaskKind
+from flexmem.llm.scripted import ScriptedModel
+from flexmem.memory.protocol import Budget, TaskKind
 from flexmem.memory.registry import ConfiguredMethod, find_method, methods
 
-from .contract import CHECKS, cases, run
+from .contract import CHECKS, Case, cases, read, run, services, write
+from .examples import TOPICS, history
 
 BY_MODEL = {"writer": "model"}
 
@@ -24,9 +33,34 @@ PAIRS = [(name, kind) for name in NAMES for kind in configured(name).info.tasks]
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_the_contract_holds(name: str, kind: TaskKind, data: st.DataObject) -> None:
     case = data.draw(cases(kind))
     for check in CHECKS:
         run(check, configured(name), case)
+
+
+def digest_of_all_renderings() -> str:
+    """BLAKE2b of what every method shows of a fixed history."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, kind in PAIRS:
+        budgets = (Budget(300, 0), Budget(900, 100 if kind == "agent" else 0))
+        task = "Find the violin." if kind == "agent" else None
+        case = Case(kind, tuple(history(5, kind, 40)), TOPICS[:2], budgets, task, 0)
+
+        async def shown(name: str = name, case: Case = case) -> str:
+            build = configured(name).build(services(ScriptedModel("json_record")))
+            await write(build, case.units)
+            return repr(await read(build, case))
+
+        digest.update(asyncio.run(shown()).encode())
+    return digest.hexdigest()
+
+
+def test_renderings_do_not_depend_on_the_processs_hash_seed() -> None:
+    """Python orders sets of strings differently in every process."""
+    code = "from tests.memory.test_contract import digest_of_all_renderings as f; print(f())"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert process.stdout.strip() == digest_of_all_renderings(), process.stderr

@@ -135,6 +135,20 @@ def test_a_hit_starts_the_count_of_misses_anew() -> None:
     assert selection.order == [0, 2, 4]
 
 
+def test_a_piece_that_ends_inside_a_line_is_charged_the_line_break_that_it_gets() -> None:
+    """A line of two sentences of 7 and 3 tokens is cut between them: header 8 + 7 + a line break are 16, not 15."""
+    units = chat(["red blue green red blue. red blue."], speaker=None)
+    table = table_of(units, piece_tokens=8)
+    assert [piece.content for piece in table.pieces] == ["red blue green red blue. ", "red blue.\n"]
+    first = table.pieces[0].tokens + 8
+    for room, chosen in ((first, [1]), (first + 1, [0])):
+        selection = Selection(table)
+        selection.fill([0, 1], room, TO_THE_END)
+        assert selection.order == chosen
+        (fragment,) = selection_fragments(table, selection)
+        assert fragment.tokens <= room
+
+
 # ---------------------------------------------------------------- properties
 
 

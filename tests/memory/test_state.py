@@ -53,6 +53,7 @@ def test_equal_builds_have_equal_states() -> None:
         (zlib.compress(b"\xff\xfe"), "damaged"),
         (zlib.compress(b"[]"), "damaged"),
         (zlib.compress(json.dumps({"format": 1}).encode()), "damaged"),
+        (zlib.compress(json.dumps({"format": 1, "family": "family", "config": {}}).encode()), "lacks extra, units"),
         (zlib.compress(json.dumps({"format": 0, "family": "family"}).encode()), "format 0"),
         (pack_state("other", Config(), [], {}), "'other'"),
         (pack_state("family", Config(size=4), [], {}), "another configuration: size"),

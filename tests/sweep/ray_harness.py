@@ -17,6 +17,7 @@ import ray
 from ray import cloudpickle
 
 from flexmem.ports import VectorArray
+from flexmem.retrieval.embedding import EmbeddingError
 from flexmem.sweep.cluster import ray_cluster
 from flexmem.sweep.config import EngineEntry
 
@@ -28,6 +29,7 @@ ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    "NO_PROXY": "*",
 }
 """What a driver of these tests has in its environment, in this process or in one of its own."""
 
@@ -41,7 +43,8 @@ def own_ray() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (ENVIRONMENT | {"RAY_TMPDIR": str(folder)}).items():
             patch.setenv(name, value)
-        patch.delenv("RAY_ADDRESS", raising=False)
+        for name in ("RAY_ADDRESS", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+            patch.delenv(name, raising=False)
         try:
             with ray_cluster(EngineEntry(object_store_mb=100)) as started:
                 yield started
@@ -66,11 +69,32 @@ class WordEmbeddingActor:
         return os.getpid()
 
 
-def use_word_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let sweeps of this test start `WordEmbeddingActor`."""
+class FlakyEmbeddingActor(WordEmbeddingActor):
+    """Fails its first two calls, as a device does whose memory others use."""
+
+    def __init__(self, *_: object) -> None:
+        super().__init__()
+        self._failures = 2
+
+    async def embed(self, texts: Sequence[str]) -> VectorArray:
+        if self._failures:
+            self._failures -= 1
+            raise RuntimeError("out of memory")
+        return await super().embed(texts)
+
+
+class BrokenEmbeddingActor(WordEmbeddingActor):
+    """Can't embed."""
+
+    async def embed(self, texts: Sequence[str]) -> VectorArray:
+        raise EmbeddingError("the model has no weights")
+
+
+def use_embedder(monkeypatch: pytest.MonkeyPatch, actor: type[WordEmbeddingActor]) -> None:
+    """Let sweeps of this test start ``actor`` in place of `EmbeddingActor`."""
     for module in (harness, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # the actor's process has no tests to import
-    monkeypatch.setattr("flexmem.sweep.services.embedding.EmbeddingActor", WordEmbeddingActor)
+    monkeypatch.setattr("flexmem.sweep.services.embedding.EmbeddingActor", actor)
 
 
 def actors(name: str) -> list[psutil.Process]:

@@ -72,7 +72,9 @@ class Failing:
         raise self.error
 
 
-def models(monkeypatch: pytest.MonkeyPatch, *, reader: ChatModel | None = None, memory: ChatModel | None = None) -> None:
+def models(
+    monkeypatch: pytest.MonkeyPatch, *, reader: ChatModel | None = None, memory: ChatModel | None = None
+) -> None:
     """What workers get for the configured models; plans still describe the configured ones."""
 
     def make(config: ModelConfig) -> ChatModel:
@@ -245,7 +247,8 @@ def test_random_candidates_differ_from_repeat_to_repeat_and_not_from_run_to_run(
         run(plan, tmp_path / name)
         shown = by_key(rows(tmp_path / name, "renderings"))
         episodes = by_key(rows(tmp_path / name, "episodes"))
-        digests.append({(episodes[key]["repeat"], episodes[key]["question"]): row["digest"] for key, row in shown.items()})
+        places = {key: (row["repeat"], row["question"]) for key, row in episodes.items()}
+        digests.append({places[key]: row["digest"] for key, row in shown.items()})
     assert digests[0] == digests[1]
     assert all(digests[0][0, name] != digests[0][1, name] for _, name in digests[0])
 
@@ -408,7 +411,8 @@ def test_tokens_that_an_endpoint_does_not_say_are_null(out: Path, monkeypatch: p
 
     models(monkeypatch, reader=Silent(lambda request: "x"))
     run(planned(models=READER), out)
-    assert {(row["reader_input_tokens"], row["reader_output_tokens"]) for row in rows(out, "episodes")} == {(None, None)}
+    found = rows(out, "episodes")
+    assert {(row["reader_input_tokens"], row["reader_output_tokens"]) for row in found} == {(None, None)}
 
 
 @pytest.mark.parametrize(
@@ -522,9 +526,7 @@ def records_and_merges(model: ScriptedModel) -> tuple[int, int]:
     return records, len(model.requests) - records
 
 
-def test_a_build_that_a_model_wrote_is_kept_and_never_written_again(
-    out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_a_model_wrote_is_kept_and_never_written_again(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = (ScriptedModel("json_record") for _ in range(3))
     large = planned(arms=[BY_MODEL], models=MEMORY, budgets=[20_000])
     models(monkeypatch, memory=first)
@@ -549,9 +551,7 @@ def fresh(question: Question) -> Question:
     return replace(question, question_id="fresh", text="What else is there?")
 
 
-def test_a_restored_build_renders_as_the_one_that_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restored_build_renders_as_the_one_that_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = ScriptedModel("json_record")
     models(monkeypatch, memory=memory)
     plan = planned(arms=[BY_MODEL], models=MEMORY, budgets=[300, 800])

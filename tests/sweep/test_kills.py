@@ -1,4 +1,4 @@
-"""Runs that are killed, each in a process of its own, go on with the same command."""
+"""Runs in processes of their own: killed and gone on with, without a key and with one, as a job."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ import pytest
 from flexmem.sweep.plan import make_plan
 from flexmem.sweep.results import finished_keys
 from flexmem.sweep.status import read_status
+from flexmem.sweep.tables import TABLES
 
+from .endpoint import PlainEndpoint
 from .harness import by_key, contents, rows, sweep
 from .ray_harness import ENVIRONMENT
 
@@ -79,6 +82,18 @@ class Driver:
             time.sleep(0.05)
         assert process.poll() is None
 
+    def actor(self, name: str, process: subprocess.Popen[str]) -> psutil.Process:
+        """The process of an actor of that class, once it is there."""
+        deadline = time.monotonic() + 120
+        while True:
+            assert process.poll() is None, process.communicate()
+            for found in self.processes():
+                with suppress(psutil.Error):
+                    if " ".join(found.cmdline()).startswith(f"ray::{name}"):
+                        return found
+            assert time.monotonic() < deadline, f"no {name}"
+            time.sleep(0.05)
+
     def processes(self) -> list[psutil.Process]:
         """All that runs with this driver's temporary folder."""
         found = []
@@ -95,10 +110,8 @@ class Driver:
 
     def clean_up(self) -> None:
         for process in self.processes():
-            try:
+            with suppress(psutil.Error):
                 process.kill()
-            except psutil.Error:
-                continue
         shutil.rmtree(self.temporary, ignore_errors=True)
 
 
@@ -144,15 +157,37 @@ def test_nothing_that_a_killed_driver_started_stays(driver: Driver) -> None:
 
 def test_a_run_survives_the_death_of_each_of_its_services(driver: Driver) -> None:
     process = driver.start()
-    driver.until(process, 1)
-    for name in ("ResultActor", "IndexActor", "EmbeddingActor"):
-        (victim,) = (one for one in driver.processes() if " ".join(one.cmdline()).startswith(f"ray::{name}"))
-        victim.kill()
+    for name in ("EmbeddingActor", "IndexActor", "ResultActor"):
+        driver.actor(name, process).kill()
         driver.until(process, len(finished_keys(driver.out)) + 1)
     output, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
     assert json.loads(output)["lost"] == []
     check_complete(driver, {})
+
+
+def test_a_missing_key_scores_nothing_and_the_same_command_works_once_it_is_set(tmp_path: Path, cache: Path) -> None:
+    # Not an address of this machine, which would need no key: the endpoint is the proxy on the way there.
+    model = {"model": "hosted", "base_url": "http://models.example/v1", "api_key_env": "TEST_KEY"}
+    with PlainEndpoint() as endpoint:
+        driver = Driver(tmp_path, cache, models={"reader": {"model": model}}, arms=["no_memory", "truncation"])
+        driver.environment.pop("NO_PROXY")
+        driver.environment["HTTP_PROXY"] = endpoint.address
+        try:
+            code, output, errors = driver.finish()
+            assert (code, output) == (2, "")
+            assert "no API key. Set TEST_KEY in the environment" in errors
+            assert endpoint.keys == []
+            assert not rows(driver.out, "episodes")
+            driver.environment["TEST_KEY"] = "sk-test"
+            code, output, errors = driver.finish()
+            assert code == 0, errors
+            check_complete(driver, {})
+        finally:
+            driver.clean_up()
+        assert endpoint.keys == ["Bearer sk-test"] * len(driver.keys())
+    kept = repr([rows(driver.out, table) for table in TABLES]) + (driver.out / "manifest.json").read_text("utf-8")
+    assert "sk-test" not in kept
 
 
 def test_a_job_script_says_how_it_ended_in_its_last_line(driver: Driver) -> None:

@@ -61,7 +61,8 @@ def test_arms_budgets_and_instances_may_join_and_nothing_is_forgotten(out: Path)
         ("synthetic", "piece_retrieval", 400),
         ("locomo", "truncation", 800),
     }
-    assert manifest["arms"].keys() == manifest["fields"]["arms"].keys() == {"no_memory", "piece_retrieval", "truncation"}
+    arms = {"no_memory", "piece_retrieval", "truncation"}
+    assert manifest["arms"].keys() == manifest["fields"]["arms"].keys() == arms
     assert {name.split("/")[0] for name in manifest["fields"]["histories"]} == {"synthetic", "locomo"}
     # Whoever reads the folder finds data digests and metrics of all that is in it.
     assert manifest["data_digests"].keys() == manifest["metrics"].keys() == {"synthetic", "locomo"}
@@ -77,7 +78,8 @@ def test_a_joined_sweep_keeps_the_notes_of_both(out: Path) -> None:
 def test_a_folder_with_other_files_is_refused(out: Path) -> None:
     out.mkdir()
     (out / "thesis.txt").write_text("years of work")
-    assert refused(out, planned()) == f"{out}: is not empty and holds no manifest.json; give an empty folder or a run's own"
+    said = refused(out, planned())
+    assert said == f"{out}: is not empty and holds no manifest.json; give an empty folder or a run's own"
 
 
 def test_a_file_in_place_of_a_folder_is_refused(out: Path) -> None:
@@ -104,7 +106,10 @@ def test_a_damaged_manifest_is_named(text: str, out: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"embedding": {"model": "other/model"}}, "embedder: value was 'all-MiniLM-L6-v2@torch-fp32', now 'other/model@"),
+        (
+            {"embedding": {"model": "other/model"}},
+            "embedder: value was 'all-MiniLM-L6-v2@torch-fp32', now 'other/model@",
+        ),
         (
             {"models": {"reader": {"model": {"provider": "scripted", "model": "echo"}}}},
             "reader: value was None, now {'model':",
@@ -149,6 +154,23 @@ def test_a_changed_history_is_named(out: Path, tmp_path: Path) -> None:
     said = refused(out, planned(benchmarks=own(text.replace("By train?", "By boat?"))))
     assert "\n  histories locomo/talk-2: value was " in said
     assert "talk-1" not in said
+
+
+def test_a_runs_questions_may_grow_and_not_shrink(out: Path) -> None:
+    def first(questions: int) -> list[dict[str, Any]]:
+        return [{**LOCOMO, "options": {**LOCOMO["options"], "questions_per_conversation": questions}}]  # type: ignore[dict-item]
+
+    open_manifest(out, planned(benchmarks=first(2)))
+    manifest = open_manifest(out, planned(benchmarks=first(4)))
+    assert {cell["n"] for cell in manifest["planned"]} == {4 + 2}
+    said = refused(out, planned(benchmarks=first(1)))
+    assert "locomo: 4 questions of the run are not in this sweep; a run's questions may only grow" in said
+
+
+def test_a_run_with_fewer_repeats_leaves_the_planned_ones_as_they_were(out: Path) -> None:
+    open_manifest(out, planned(repeats=3))
+    manifest = open_manifest(out, planned(repeats=2))
+    assert {(cell["repeats"], cell["n"]) for cell in manifest["planned"]} == {(3, 18)}
 
 
 def test_an_arm_that_is_there_under_another_name_is_refused(out: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ import pytest
 from flexmem.sweep import results
 from flexmem.sweep.results import (
     WRITE_ORDER,
+    FolderBusyError,
     TornPartError,
     finished_keys,
+    lock_for_writing,
     make_table,
     parts,
     remove_leftovers,
@@ -63,9 +67,7 @@ def test_an_empty_table_leaves_no_file(out: Path) -> None:
     assert finished_keys(out / "nowhere") == set()
 
 
-def test_a_write_that_fails_leaves_no_part_and_what_was_there_stays(
-    out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_leaves_no_part_and_what_was_there_stays(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_parts(out, "a", episodes("k1"))
     before = contents(out)
 
@@ -111,6 +113,30 @@ def test_a_part_with_damaged_pages_is_named_too(out: Path) -> None:
     part.write_bytes(content)
     with pytest.raises(TornPartError, match="part-a"):
         finished_keys(out)
+
+
+def test_one_at_a_time_may_write_into_a_folder(out: Path) -> None:
+    out.mkdir()
+    with lock_for_writing(out), pytest.raises(FolderBusyError, match=r"run: another run writes into it"):
+        lock_for_writing(out, wait_s=0.0)
+    with lock_for_writing(out, wait_s=0.0):
+        assert finished_keys(out) == set()
+
+
+def test_a_lock_ends_with_the_process_that_held_it(out: Path) -> None:
+    out.mkdir()
+    code = (
+        "import sys, time; from pathlib import Path; from flexmem.sweep.results import lock_for_writing; "
+        "held = lock_for_writing(Path(sys.argv[1])); print('held', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(out)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(FolderBusyError):
+            lock_for_writing(out, wait_s=0.0)
+        holder.kill()
+        with lock_for_writing(out):  # waits for the end of the holder
+            assert holder.wait(60) != 0
 
 
 # ---------------------------------------------------------------- batches

@@ -39,6 +39,7 @@ class RuleWriter:
         self._merge_words = merge_words
         self._document_frequency: Counter[str] = Counter()
         self._documents = 0
+        self._units = 0
 
     async def write(self, unit: Unit, previous: str | None) -> Record:
         return self.record(unit)
@@ -47,6 +48,9 @@ class RuleWriter:
         return merge_by_rule(texts, self._merge_words)
 
     def recall(self, unit: Unit) -> None:
+        if unit.uid < self._units:
+            return  # a write that failed is tried again
+        self._units = unit.uid + 1
         for block in unit.blocks:
             for sentence in sentences(unit.text[block.content_start : block.end]):
                 self._document_frequency.update(set(content_words(sentence)))

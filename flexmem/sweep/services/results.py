@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flexmem.sweep.results import write_parts
+from flexmem.sweep.results import lock_for_writing, write_parts
 
 
 class ResultActor:
@@ -18,6 +18,7 @@ class ResultActor:
 
     def __init__(self, out: str) -> None:
         self._out = Path(out)
+        self._folder = lock_for_writing(self._out)  # held as long as this process lives
         self._lock = asyncio.Lock()
 
     async def write(self, part: str, tables: Mapping[str, pa.Table]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from flexmem.history import Unit
@@ -43,7 +45,7 @@ def query(text: str = "What did Ann say of the violin and the kettle?") -> Query
     return Query.question(text, wait(WORDS.embed([text]))[0])
 
 
-def renderings(name: str, units: list[Unit], **options: object) -> list[Rendering]:
+def renderings(name: str, units: list[Unit], **options: Any) -> list[Rendering]:
     build = written(name, units, embedder=WORDS, record_words=20, **options)
     return [shown(build, query(), room) for room in ROOMS]
 

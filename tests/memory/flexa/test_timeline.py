@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from flexmem import tokens
 from flexmem.history import Step, Unit, pack_steps
+from flexmem.llm.errors import Transient
 from flexmem.memory.flexa.config import FlexaConfig
 from flexmem.memory.flexa.records import Record
 from flexmem.memory.flexa.timeline import Entry, Timeline, make_entry, merge_label, record_entry
@@ -201,8 +202,9 @@ def test_merging_by_level_worked_by_hand() -> None:
     assert [made.level for made in timeline.entries] == [2, 0, 0, 0]
 
 
-def test_merging_by_level_falls_back_to_the_oldest_where_no_level_has_a_run() -> None:
-    made = [make_entry(level, (uid,), words(2), f"u{uid:02d}") for uid, level in enumerate((2, 1, 0, 0, 0))]
+@pytest.mark.parametrize("levels", [(2, 1, 0), (0, 2, 1)])
+def test_merging_by_level_falls_back_to_the_oldest_where_no_level_has_a_run(levels: tuple[int, ...]) -> None:
+    made = [make_entry(level, (uid,), words(2), f"u{uid:02d}") for uid, level in enumerate((*levels, 0, 0))]
     timeline = Timeline(FlexaConfig(merge_policy="level"), made)
     merge_down(timeline, sum(one.tokens for one in made) - 1)
     assert spans(timeline.entries) == [(0, 1, 2), (3,), (4,)]
@@ -268,6 +270,24 @@ def test_a_reply_over_150_words_is_cut_whoever_wrote_it() -> None:
     timeline = Timeline(FlexaConfig(), [entry(uid, 100) for uid in range(6)])
     merge_down(timeline, 550, number=151)
     assert timeline.entries[0].text == words(150)
+
+
+def test_a_failing_merge_keeps_the_merges_before_it_and_can_be_tried_again() -> None:
+    class Failing(Writer):
+        async def merge(self, texts: Sequence[str], labels: Sequence[str]) -> str:
+            if len(self.texts) == 1:
+                self.texts.append([])
+                raise Transient("the endpoint failed")
+            return await super().merge(texts, labels)
+
+    timeline = Timeline(FlexaConfig(), RECORDS)
+    writer = Failing(2)
+    with pytest.raises(Transient):
+        asyncio.run(timeline.merge_down(35, writer))
+    assert spans(timeline.entries) == FIRST
+    asyncio.run(timeline.merge_down(35, writer))
+    assert spans(timeline.entries) == [tuple(range(7)), (7,), (8,)]
+    assert sum(made.tokens for made in timeline.shown(1_000)) == 30
 
 
 # ---------------------------------------------------------------- lines

@@ -92,6 +92,12 @@ def test_equal_scores_go_to_the_older_unit() -> None:
     assert rank_candidates(np.array([0.5, 0.7, 0.7, 0.5], dtype=np.float32), 4, lambda uid: set(), 0.6) == [1, 2, 0, 3]
 
 
+def test_the_discount_is_06_for_readers_and_08_for_agents_unless_it_is_set() -> None:
+    assert (FlexaConfig().decay("reader"), FlexaConfig().decay("agent")) == (0.6, 0.8)
+    fixed = FlexaConfig(neighbour_decay=0.0)
+    assert (fixed.decay("reader"), fixed.decay("agent")) == (0.0, 0.0)
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=12),

@@ -58,10 +58,8 @@ Ann: violin {words(8)}
 """
 
 
-def units_shown(**options: object) -> Rendering:
-    build = written(
-        "flexa_unit", UNITS, model=clerk(RECORDS), writer="model", excerpt_cap=40, excerpt_min=20, **options
-    )
+def units_shown() -> Rendering:
+    build = written("flexa_unit", UNITS, model=clerk(RECORDS), writer="model", excerpt_cap=40, excerpt_min=20)
     return shown(build, compass_query("Where is the violin?", "north"), 200)
 
 

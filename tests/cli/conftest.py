@@ -1,0 +1,73 @@
+"""Commands of tests see no key, address, data or cache of whoever runs them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from flexmem.cli import app
+from flexmem.sweep.manifest import open_manifest
+from flexmem.sweep.plan import make_plan
+from tests.sweep.harness import SYNTHETIC, InProcess, sweep
+
+SWEEP: dict[str, Any] = {
+    "name": "test",
+    "benchmarks": [SYNTHETIC],
+    "arms": ["no_memory", "piece_retrieval", "flexa_piece"],
+    "budgets": [400, "1k"],
+}
+
+_FOREIGN = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "FLEXMEM_DATA", "RAY_ADDRESS", "COLUMNS", "FORCE_COLOR")
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in _FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("FLEXMEM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture(scope="session")
+def _finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run of `SWEEP`, made once."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    plan = make_plan(sweep(**SWEEP))
+    open_manifest(out, plan)
+    InProcess(plan, out).run()
+    return out
+
+
+@pytest.fixture
+def finished(_finished: Path, tmp_path: Path) -> Path:
+    """A complete run of `SWEEP`, the test's own."""
+    return Path(shutil.copytree(_finished, tmp_path / "run"))
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Path]:
+    """Writes `SWEEP`, with some keys changed, to a YAML file."""
+
+    def write(**changes: Any) -> Path:
+        path = tmp_path / "sweep.yaml"
+        path.write_text(yaml.safe_dump({**SWEEP, **changes}, sort_keys=False), "utf-8")
+        return path
+
+    return write
+
+
+def flexmem(*arguments: object) -> Result:
+    """The command line in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(name="flexmem")
+def _flexmem() -> Callable[..., Result]:
+    return flexmem
