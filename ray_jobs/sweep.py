@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-import click
+import typer
 
 from flexmem.cli.run import execute
 
@@ -25,7 +25,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         return execute(arguments.config, arguments.out, arguments.workers, as_json=True)
-    except click.exceptions.Exit as ended:
+    except typer.Exit as ended:
         return int(ended.exit_code)
 
 

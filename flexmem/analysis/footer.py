@@ -31,12 +31,23 @@ def footer(run: Run, cells: Iterable[Cell]) -> Iterator[str]:
     yield from _intervals(whole)
     yield from _incomplete(whole)
     yield from _failed(whole)
+    yield from _fallbacks(run)
     elsewhere = open_failures(run, [cell.key for cell in whole]).elsewhere
     if elsewhere:
         yield f"Failed episodes that can't be told to a single cell, still to be run: {_classes(elsewhere)}."
     if run.episodes.duplicates:
         yield f"{count(run.episodes.duplicates, 'row')} written twice: each episode is counted once."
     yield from (" ".join(note.split()) for note in run.manifest.notes)
+
+
+def _fallbacks(run: Run) -> Iterator[str]:
+    """How often a rule stood in for a memory model, by arm."""
+    times: Counter[tuple[str, str]] = Counter()
+    for row in run.frame("builds", extra=("fallbacks",)).table.select(["arm", "fallbacks"]).to_pylist():
+        for fallback in row["fallbacks"] or ():
+            times[row["arm"], fallback["reason"]] += fallback["times"]
+    for (arm, reason), number in sorted(times.items()):
+        yield f"{arm}: {reason} in place of the memory model, {number:,} times."
 
 
 def _intervals(cells: Sequence[Cell]) -> Iterator[str]:

@@ -28,11 +28,11 @@ def methods(
     elif as_json:
         print_json([_row(spec.info) for spec in registered().values()])
     else:
-        table = Table("method", "family", "what it shows")
+        table = Table("method", "family", "for", "what it shows")
         for spec in registered().values():
-            table.add_row(spec.info.name, spec.info.family, spec.info.summary)
+            table.add_row(spec.info.name, spec.info.family, ", ".join(spec.info.tasks), spec.info.summary)
         for control, summary in CONTROLS.items():
-            table.add_row(control, "control arms", summary)
+            table.add_row(control, "control arms", "sweeps", summary)
         console().print(table)
 
 

@@ -20,6 +20,7 @@ from flexmem.retrieval.embedding import EmbeddingError
 from flexmem.sweep.config import ConfigError
 
 COMPLETE, INCOMPLETE, USAGE = 0, 1, 2
+INTERRUPTED = 130  # as a shell has it for SIGINT
 
 LEAST_WIDTH = 110
 

@@ -8,16 +8,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from flexmem.cli.output import COMPLETE, INCOMPLETE, console, expected_errors, notes, print_json
+from flexmem.cli.output import INCOMPLETE, INTERRUPTED, console, expected_errors, notes, print_json
+from flexmem.cli.status import error_lines, exit_code
 from flexmem.sweep.config import ConfigError, SweepConfig, load_config
 from flexmem.sweep.plan import Plan, make_plan
+
+if TYPE_CHECKING:
+    from flexmem.sweep.engine import OnProgress, SweepOutcome
 
 LOG_EVERY_S = 10.0
 
@@ -44,7 +48,9 @@ def plan(config: ConfigPath, *, as_json: Json = False) -> None:
 
 def run(
     config: ConfigPath,
-    out: Annotated[Path | None, typer.Option(help="Output folder; the same folder again resumes.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder, else `out:` in the YAML; the same one resumes.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Episode workers; default one a CPU.")] = None,
     *,
     as_json: Json = False,
@@ -56,7 +62,7 @@ def run(
 def execute(config: Path, out: Path | None, workers: int | None, *, as_json: bool) -> int:
     """What `run` does, for `ray_jobs/sweep.py` as well; returns the exit code."""
     from flexmem.cli.report import show_report
-    from flexmem.sweep.engine import run_sweep
+    from flexmem.sweep.status import read_status
 
     with expected_errors():
         sweep = _with_workers(load_config(config), workers)
@@ -67,13 +73,16 @@ def execute(config: Path, out: Path | None, workers: int | None, *, as_json: boo
         _print_notes(planned)
         # Ray says what befalls its processes on standard output, which is for results.
         with _progress(sweep.name) as on_progress, redirect_stdout(sys.stderr):
-            outcome = run_sweep(planned, folder, on_progress)
+            outcome = _run(planned, folder, on_progress)
+        found = read_status(folder)
     summary = {
         "run": str(folder),
         "planned": outcome.planned,
         "done": outcome.done,
         "complete": outcome.complete,
         "counts": outcome.counts,
+        "failed": found["failed"],
+        "errors": found["errors"],
         "stopped": outcome.stopped or None,
         "lost": list(outcome.lost),
     }
@@ -82,6 +91,8 @@ def execute(config: Path, out: Path | None, workers: int | None, *, as_json: boo
     else:
         show_report(folder)
         console().print(f"results: {folder}", soft_wrap=True, markup=False, highlight=False)
+    for line in error_lines(found):
+        notes().print(f"error: {line}")
     if outcome.stopped:
         notes().print(f"error: the run stopped: {outcome.stopped}")
     for lost in outcome.lost:
@@ -91,7 +102,18 @@ def execute(config: Path, out: Path | None, workers: int | None, *, as_json: boo
         notes().print(
             f"incomplete: {left:,} of {outcome.planned:,} episodes are still to run; the same command resumes"
         )
-    return COMPLETE if outcome.complete else INCOMPLETE
+    return exit_code(found) if outcome.complete else INCOMPLETE
+
+
+def _run(planned: Plan, folder: Path, on_progress: OnProgress) -> SweepOutcome:
+    """Run the sweep; an interrupt ends it with one line."""
+    from flexmem.sweep.engine import run_sweep
+
+    try:
+        return run_sweep(planned, folder, on_progress)
+    except KeyboardInterrupt:
+        notes().print("interrupted: what is finished is kept, and the same command resumes")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _with_workers(sweep: SweepConfig, workers: int | None) -> SweepConfig:

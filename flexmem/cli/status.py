@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -17,7 +16,7 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
-    """Show planned, done and failed episodes of a run by cell; exit 1 while it is incomplete."""
+    """Show planned, done and failed episodes by cell, and errors; exit 1 if incomplete or if a method broke."""
     from flexmem.sweep.status import read_status
 
     with expected_errors():
@@ -31,7 +30,18 @@ def status(
             numbers = (f"{cell[key]:,}" for key in ("planned", "done", "failed"))
             table.add_row(cell["benchmark"], cell["arm"], budget, *numbers)
         console().print(table)
-        for error_class, count in Counter(found["failures"]).items():
-            console().print(f"{count:,} attempts failed: {error_class}", markup=False)
-        console().print(f"{found['done']:,} of {found['planned']:,} episodes done")
-    raise typer.Exit(COMPLETE if found["complete"] else INCOMPLETE)
+        for line in error_lines(found):
+            console().print(line, markup=False, highlight=False)
+        console().print(f"{found['done']:,} of {found['planned']:,} episodes done, {found['failed']:,} of them failed")
+    raise typer.Exit(exit_code(found))
+
+
+def error_lines(found: dict[str, Any]) -> list[str]:
+    """What went wrong, most frequent first."""
+    return [f"{error['times']:,} x {error['class']}: {error['error']}" for error in found["errors"]]
+
+
+def exit_code(found: dict[str, Any]) -> int:
+    """0 only for a run that is complete and in which no method broke: its own code is then what must be looked at."""
+    broken = any(error["class"] == "method" for error in found["errors"])
+    return COMPLETE if found["complete"] and not broken else INCOMPLETE

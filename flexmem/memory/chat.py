@@ -87,10 +87,16 @@ def cut_to_fit(items: Sequence[Item], limit: int) -> tuple[list[Item], int]:
         message = messages[longest[0]][longest[1]]
         target = max(_LEAST_CUT, sizes[longest] - (sum(sizes.values()) - limit))
         if not isinstance(message.get("content"), str) or sizes[longest] <= target:
-            raise BudgetError(f"{limit} tokens can't hold the newest messages, even cut; give a larger budget")
+            raise BudgetError(
+                f"the {limit} tokens that the budget leaves to recent messages can't hold the newest, even cut; "
+                "give a larger budget"
+            )
         message["content"] = tokens.head_and_tail(message["content"], target)
         cut = tokens.count(message_text(message))
         if cut >= sizes[longest]:
-            raise BudgetError(f"{limit} tokens can't hold the newest messages, even cut; give a larger budget")
+            raise BudgetError(
+                f"the {limit} tokens that the budget leaves to recent messages can't hold the newest, even cut; "
+                "give a larger budget"
+            )
         sizes[longest] = cut
     return [tuple(item) for item in messages], sum(sizes.values())

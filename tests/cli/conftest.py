@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from flexmem.cli import app
-from flexmem.sweep.manifest import open_manifest
+from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import make_plan
 from tests.sweep.harness import SYNTHETIC, InProcess, sweep
 
@@ -40,7 +39,7 @@ def _finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete run of `SWEEP`, made once."""
     out = tmp_path_factory.mktemp("finished") / "run"
     plan = make_plan(sweep(**SWEEP))
-    open_manifest(out, plan)
+    write_manifest(out, plan_manifest(out, plan))
     InProcess(plan, out).run()
     return out
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import lzma
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
+from typer.testing import Result
 
 from flexmem.sweep.results import parts
 from tests.sweep.endpoint import free_port
@@ -92,7 +94,7 @@ def test_a_file_that_is_not_there_is_named(refused: Refused, tmp_path: Path) -> 
             {"arms": [{"method": "flexa_unit", "options": {"excerpt_cap": 1}}]},
             "arms.0: arm 'flexa_unit' changes options, so it needs a label of its own",
         ),
-        ({"budgets": ["4q"]}, "budgets.0: Input should be a valid integer, unable to parse string as an integer"),
+        ({"budgets": ["4q"]}, "budgets.0: a budget is a number of tokens, such as 4000 or 4k"),
         ({"budgets": [5]}, "budget 5 is too small for arm 'flexa_piece'"),
         (
             {"models": {"reader": {"model": {"provider": "scripted", "model": "sing"}}}},
@@ -117,6 +119,17 @@ def test_what_a_sweep_cant_say_is_named_by_its_key(
 def test_a_run_without_an_output_folder_says_where_to_give_one(flexmem: Flexmem, written: Written) -> None:
     said = message(flexmem("run", written()))
     assert said == "no output folder: give --out, or `out:` in the sweep's YAML"
+
+
+def test_a_job_script_refuses_as_the_command_does(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text("name: s\narms: [truncation\nbudgets: [1k]\n")
+    script = Path(__file__).parents[2] / "ray_jobs" / "sweep.py"
+    command = [sys.executable, str(script), str(path), "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {path}, line 3, column 8: broken YAML: ")
+    assert "Traceback" not in done.stderr
 
 
 def test_an_unknown_option_of_the_command_line_ends_with_2(flexmem: Flexmem, written: Written) -> None:
@@ -277,8 +290,10 @@ def test_a_folder_of_another_configuration_is_refused_by_what_differs(
     untouched: Callable[[Path], str], written: Written, finished: Path
 ) -> None:
     said = untouched(written(embedding={"model": "other/model"}))
-    assert said.startswith(f"{finished}: holds results of another configuration; take another folder\n  embedder: ")
-    arms = [{"method": "flexa_unit", "label": "flexa_piece"}]
+    assert said.startswith(
+        f"{finished}: holds results of another configuration; take another folder, or another label for a changed arm\n  embedder: "
+    )
+    arms = [{"method": "flexa_piece", "label": "flexa_piece", "options": {"mode": "unit"}}]
     assert "\n  arms flexa_piece: config.mode was 'piece', now 'unit'" in untouched(written(arms=arms))
 
 
@@ -329,7 +344,7 @@ def test_a_missing_key_is_found_before_anything_runs(flexmem: Flexmem, written: 
     assert flexmem("plan", config).exit_code == 0
     said = message(flexmem("run", config, "--out", tmp_path / "run"), NOTHING_DONE)
     assert said.startswith("gpt-5.4-mini at https://models.invalid/v1: no API key. Set OTHER_KEY in the environment")
-    assert results(tmp_path / "run").keys() == {"manifest.json"}
+    assert results(tmp_path / "run").keys() == set()
 
 
 @pytest.mark.parametrize("role", ["reader", "memory"])
@@ -340,4 +355,16 @@ def test_an_unreachable_endpoint_is_found_before_anything_runs(
     config = written(models={role: {"model": model} if role == "reader" else model})
     said = message(flexmem("run", config, "--out", tmp_path / "run"), NOTHING_DONE)
     assert said.startswith(f"local at {model['base_url']}: the connection failed (")
-    assert results(tmp_path / "run").keys() == {"manifest.json"}
+    assert results(tmp_path / "run").keys() == set()
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(flexmem: Flexmem, tmp_path: Path) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text("name: x\nbenchmarks: [synthetic]\narms: [truncation]\narms: [flexa_unit]\nbudgets: [1k]\n")
+    said = message(flexmem("plan", path))
+    assert said == f"{path}, line 4, column 1: broken YAML: key 'arms' stands twice"
+
+
+def test_a_label_that_is_another_methods_name_is_refused(flexmem: Flexmem, written: Written) -> None:
+    config = written(arms=[{"method": "flexa_unit", "label": "truncation"}])
+    assert "arm label 'truncation' is the name of another method" in message(flexmem("plan", config))

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from typer.testing import Result
 
 from flexmem.memory.registry import methods
+from flexmem.sweep.arms import make_arms
+from flexmem.sweep.config import load_config
 from flexmem.sweep.results import parts
 from tests.sweep.harness import rows
 
@@ -117,9 +119,6 @@ def test_a_plan_is_shown_for_people(flexmem: Flexmem, written: Written) -> None:
 
 @pytest.mark.parametrize("sweep", sorted((Path(__file__).parents[2] / "ray_jobs" / "sweeps").glob("*.yaml")), ids=str)
 def test_every_sweep_of_the_repository_is_a_valid_one(sweep: Path) -> None:
-    from flexmem.sweep.arms import make_arms
-    from flexmem.sweep.config import load_config
-
     config = load_config(sweep)
     assert make_arms(config.arms)
 
@@ -140,6 +139,7 @@ def test_the_status_of_a_complete_run(flexmem: Flexmem, finished: Path) -> None:
         "failed": 0,
         "complete": True,
         "failures": {},
+        "errors": [],
     }
     assert [list(cell) for cell in cells] == [["benchmark", "arm", "budget", "planned", "done", "failed"]] * 5
     assert {(cell["planned"], cell["done"]) for cell in cells} == {(6, 6)}

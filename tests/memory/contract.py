@@ -361,44 +361,45 @@ async def check_a_failed_write_can_be_tried_again(method: BuildsMemory, case: Ca
     steady = method.build(services(_model()))
     await write(steady, case.units)
     expected = await read(steady, case), steady.state()
-    for failing_embedder, failing_model in ((True, False), (False, True)):
-        embedder = FailingOnce(case.cut + 1 if failing_embedder else 0)
-        model = ScriptedModel(_failing_once(case.cut + 1)) if failing_model else _model()
+    for embedder, rule in (
+        (FailingOnce(case.cut + 1), json_record),
+        (WordEmbedder(), _failing_once(case.cut + 1, until=len(case.units))),
+    ):
 
-        def local(config: IndexConfig, embedder: FailingOnce = embedder) -> LocalIndex:
+        def local(config: IndexConfig, embedder: WordEmbedder = embedder) -> LocalIndex:
             return LocalIndex(config, embedder if config.dense else None)
 
-        build = method.build(Services(embedder, local, model))
+        build = method.build(Services(embedder, local, ScriptedModel(rule)))
         for unit in case.units:
             try:
                 await build.write(unit)
             except (OSError, Transient):
                 await build.write(unit)
-        embedder.calls = -(10**9)
         assert (await read(build, case), build.state()) == expected
 
 
 class FailingOnce(WordEmbedder):
-    """Fails at one call, the ``at``-th from 1; never at 0."""
+    """Fails at one call, the ``at``-th from 1."""
 
     def __init__(self, at: int) -> None:
-        self.at = at
-        self.calls = 0
+        self._at = at
+        self._calls = 0
 
     async def embed(self, texts: Sequence[str]) -> VectorArray:
-        self.calls += 1
-        if self.calls == self.at:
+        self._calls += 1
+        if self._calls == self._at:
             raise OSError("the embedder failed")
         return await super().embed(texts)
 
 
-def _failing_once(at: int) -> Callable[[ChatRequest], str]:
+def _failing_once(at: int, until: int) -> Callable[[ChatRequest], str]:
+    """`json_record`, but for the ``at``-th call if that is among the first ``until``: a call a unit, when written."""
     calls = 0
 
     def answer(request: ChatRequest) -> str:
         nonlocal calls
         calls += 1
-        if calls == at:
+        if calls == at <= until:
             raise Transient("the endpoint failed")
         return json_record(request)
 

@@ -128,13 +128,13 @@ def test_a_changed_history_is_refused() -> None:
     messages = chat(40)
     memory = make()
     memory.context(messages, 1_000)
-    with pytest.raises(HistoryChangedError, match="group 2"):
+    with pytest.raises(HistoryChangedError, match="message 2"):
         memory.context([*messages[:3], {"role": "user", "content": "other"}, *messages[4:]], 1_000)
-    with pytest.raises(HistoryChangedError, match="message groups"):
+    with pytest.raises(HistoryChangedError, match="messages"):
         memory.context(messages[:10], 1_000)
     restored = make()
     restored.restore(memory.save())
-    with pytest.raises(HistoryChangedError, match="group 0"):
+    with pytest.raises(HistoryChangedError, match="message 0"):
         restored.context([messages[0], {"role": "user", "content": "other"}, *messages[2:]], 1_000)
 
 
@@ -202,3 +202,10 @@ def test_unknown_methods_and_options_name_the_nearest() -> None:
         make("observation_masking")
     with pytest.raises(MethodError, match="role"):
         make().context([{"role": "wizard", "content": "x"}], 1_000)
+
+
+def test_a_state_with_units_of_another_size_is_refused() -> None:
+    memory = make(unit_tokens=300)
+    memory.context(chat(40), 1_000)
+    with pytest.raises(StateError, match="300 tokens"):
+        make(unit_tokens=1_000).restore(memory.save())

@@ -61,7 +61,7 @@ def register(
     def make(config: object, services: Services) -> FakeBuild:
         return FakeBuild(services, render, spoilt)
 
-    monkeypatch.setitem(registry.methods(), name, MethodSpec(info, MethodConfig(), make))  # type: ignore[arg-type]
+    monkeypatch.setitem(registry.methods(), name, MethodSpec(info, MethodConfig(), make))
 
 
 def everything(build: FakeBuild, query: Query, budget: Budget) -> Rendering:

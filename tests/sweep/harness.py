@@ -62,12 +62,15 @@ class WordEmbedder:
 
 @dataclass
 class InProcess:
-    """A worker on a plan, as an engine would drive it. ``parts`` counts what was delivered."""
+    """A worker on a plan, as an engine would drive it. ``parts`` counts what was delivered, ``snapshots`` what was
+    indexed.
+    """
 
     plan: Plan
     out: Path
     embedder: Embedder = field(default_factory=WordEmbedder)
     parts: int = 0
+    snapshots: Counter[tuple[str, IndexConfig]] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.worker = EpisodeWorker(
@@ -104,6 +107,7 @@ class InProcess:
         return loaded.instances[instance_id]
 
     async def _snapshot(self, benchmark: str, instance: Instance, config: IndexConfig) -> IndexSnapshot:
+        self.snapshots[instance.instance_id, config] += 1
         index = LocalIndex(config, self.embedder)
         for unit in instance.units:
             await index.append(unit)

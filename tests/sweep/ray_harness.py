@@ -93,7 +93,8 @@ class BrokenEmbeddingActor(WordEmbeddingActor):
 def use_embedder(monkeypatch: pytest.MonkeyPatch, actor: type[WordEmbeddingActor]) -> None:
     """Let sweeps of this test start ``actor`` in place of `EmbeddingActor`."""
     for module in (harness, sys.modules[__name__]):
-        cloudpickle.register_pickle_by_value(module)  # the actor's process has no tests to import
+        # The actor's process has no tests to import.
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     monkeypatch.setattr("flexmem.sweep.services.embedding.EmbeddingActor", actor)
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from flexmem.cli import app
 from flexmem.sweep.config import SweepConfig
@@ -78,6 +77,8 @@ def test_a_sweep_runs_to_its_end_once_and_gives_the_same_rows_however_it_is_run(
         "done": 56,
         "complete": True,
         "counts": {"ok": 56},
+        "failed": 0,
+        "errors": [],
         "stopped": None,
         "lost": [],
     }
@@ -100,6 +101,7 @@ def test_a_sweep_runs_to_its_end_once_and_gives_the_same_rows_however_it_is_run(
     assert timeless(rows(other, "renderings")) == timeless(rows(one, "renderings"))
 
 
+@pytest.mark.slow
 def test_another_budget_reuses_what_is_finished(out: Path, word_embedder: None) -> None:
     assert run_sweep(make_plan(small(budgets=[500])), out).complete
     old = by_key(rows(out, "episodes"))

@@ -148,6 +148,15 @@ def test_a_run_that_is_done_runs_nothing(out: Path) -> None:
     assert again.parts == 0
 
 
+def test_another_budget_leaves_finished_episodes_as_they_were(out: Path) -> None:
+    run(planned(budgets=[300]), out)
+    old = by_key(rows(out, "episodes"))
+    assert run(planned(budgets=[300, 600]), out) == {"ok": 6}
+    new = by_key(rows(out, "episodes"))
+    assert len(new) == 12
+    assert {key: new[key] for key in old} == old
+
+
 def test_side_by_side_and_one_after_the_other_give_the_same_rows(tmp_path: Path) -> None:
     plan = planned(arms=["no_memory", "dense_pieces", "flexa_unit", "flexa_piece"], budgets=[300, 600])
     one, other = tmp_path / "one", tmp_path / "other"
@@ -164,6 +173,16 @@ def test_pieces_are_kept_once_however_many_arms_and_budgets_show_them(out: Path)
     assert len({cut for cut, _ in pieces}) == 1
     lines = [row["digest"] for row in rows(out, "pieces") if row["kind"] == "line"]
     assert len(lines) == len(set(lines))
+
+
+def test_a_history_is_indexed_once_for_all_arms_that_cut_it_alike(out: Path) -> None:
+    small_pieces = {"method": "piece_retrieval", "label": "small", "options": {"piece_tokens": 32}}
+    benchmark = {"name": "synthetic", "options": {"conversations": 2, "tokens": 1_000, "questions": 2}}
+    arms = ["full_history", "dense_pieces", "truncation", "flexa_piece", "flexa_unit", small_pieces]
+    run = InProcess(planned(arms=arms, benchmarks=[benchmark], budgets=[300, 600]), out)
+    run.run_together()
+    assert set(run.snapshots.values()) == {1}
+    assert sorted(config.piece_tokens for _, config in run.snapshots) == [32, 32, 128, 128]
 
 
 # ---------------------------------------------------------------- evidence, and where its score does not apply
@@ -587,7 +606,7 @@ def test_fallbacks_of_a_memory_model_are_counted(out: Path, monkeypatch: pytest.
     plan = planned(arms=[BY_MODEL], models=MEMORY)
     run(plan, out)
     (build,) = rows(out, "builds")
-    assert {"name": "record written by rule", "tokens": build["units"]} in build["fallbacks"]
+    assert {"reason": "record written by rule", "times": build["units"]} in build["fallbacks"]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
-from flexmem.sweep.manifest import MANIFEST, RunFolderError, open_manifest, read_manifest
+from flexmem.sweep.manifest import MANIFEST, RunFolderError, plan_manifest, read_manifest, write_manifest
 from flexmem.sweep.plan import Plan, make_plan
 from flexmem.sweep.tables import SCHEMA_VERSION
 
 from .harness import LOCOMO, LOCOMO_SMALL, contents, sweep
+
+
+def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
+    """As a run does it: checked, then written."""
+    manifest = plan_manifest(out, plan)
+    write_manifest(out, manifest)
+    return manifest
 
 
 def planned(**changes: Any) -> Plan:
@@ -132,7 +139,9 @@ def test_results_of_another_configuration_are_refused_by_what_differs(
     mine = {"method": "flexa_unit", "label": "mine", "options": {"excerpt_cap": 300}}
     open_manifest(out, planned(arms=[mine]))
     found = refused(out, planned(**{"arms": [mine], **changes}))
-    assert found.startswith(f"{out}: holds results of another configuration; take another folder\n")
+    assert found.startswith(
+        f"{out}: holds results of another configuration; take another folder, or another label for a changed arm\n"
+    )
     assert said in found
 
 

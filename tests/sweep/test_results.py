@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flexmem.sweep import results
 from flexmem.sweep.results import (
     WRITE_ORDER,
     FolderBusyError,
@@ -74,7 +73,7 @@ def test_a_write_that_fails_leaves_no_part_and_what_was_there_stays(out: Path, m
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(results.pq, "write_table", full)
+    monkeypatch.setattr("flexmem.sweep.results.pq.write_table", full)
     with pytest.raises(OSError, match="No space left"):
         write_parts(out, "b", episodes("k2"))
     assert finished_keys(out) == {"k1"}

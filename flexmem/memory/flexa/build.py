@@ -37,6 +37,7 @@ class FlexaBuild(IndexedBuild):
         self.links = Links(config)
         self.lines: list[Entry] = []
         self.writer: RecordWriter = self._make_writer()
+        self._record: Record | None = None  # the newest: it outlives a failure to embed it, and is not written again
         self._vectors = np.zeros((0, services.embedder.dimension), dtype=np.float32)
         self._timelines: dict[str, Timeline] = {}
         self._merging = asyncio.Lock()
@@ -59,7 +60,9 @@ class FlexaBuild(IndexedBuild):
 
     async def written(self, unit: Unit) -> None:
         """Write the unit's record, link it and put its line on the timelines (docs/methods.md A.4)."""
-        record = await self.writer.write(unit, self.records[-1].text if self.records else None)
+        record = self._record
+        if record is None or record.uid != unit.uid:
+            record = self._record = await self.writer.write(unit, self.records[-1].text if self.records else None)
         vector = (await self.services.embedder.embed([record.index_text]))[0]
         self._add(unit, record, vector)
 
@@ -118,5 +121,5 @@ class FlexaBuild(IndexedBuild):
         if self.config.writer == "rule":
             return RuleWriter(self.config.record_words, self.config.merge_words)
         if self.services.model is None:
-            raise MethodError("writer: model needs a memory model; configure models.memory or take writer: rule")
+            raise MethodError("writer: model needs a memory model (models.memory in a sweep, model=... in Memory)")
         return ModelWriter(self.services.model, self.config, self.fallbacks)
