@@ -291,7 +291,8 @@ def test_a_folder_of_another_configuration_is_refused_by_what_differs(
 ) -> None:
     said = untouched(written(embedding={"model": "other/model"}))
     assert said.startswith(
-        f"{finished}: holds results of another configuration; take another folder, or another label for a changed arm\n  embedder: "
+        f"{finished}: holds results of another configuration; take another folder, or another label for a changed arm"
+        "\n  embedder: "
     )
     arms = [{"method": "flexa_piece", "label": "flexa_piece", "options": {"mode": "unit"}}]
     assert "\n  arms flexa_piece: config.mode was 'piece', now 'unit'" in untouched(written(arms=arms))
