@@ -34,7 +34,8 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """One model call. ``role`` says on whose behalf (docs/methods.md 0.4); ``schema`` asks for JSON of that JSON
-    Schema; ``max_tokens`` bounds the reply.
+    Schema; ``max_tokens`` bounds the reply. ``sample`` tells draws of one request apart: a second try is not answered
+    with the first one's kept reply.
     """
 
     messages: tuple[Message, ...]
@@ -43,6 +44,7 @@ class ChatRequest:
     temperature: float | None = None
     effort: str | None = None
     schema: Mapping[str, Any] | None = None
+    sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,40 @@ class ChatModel(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Answer, or raise one of `flexmem.llm.errors`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One attempt to get a reply. ``key`` is all that shapes the reply; ``call`` names the attempt, ``owner`` who makes
+    it.
+    """
+
+    key: str
+    call: str
+    owner: str
+    model: str
+    role: str
+
+
+class ReplyStore(Protocol):
+    """Keeps replies, so that no call is paid twice and no paid reply is lost."""
+
+    async def begin(self, call: Call) -> ChatReply | None:
+        """The kept reply; None once the caller may send: the intent is on disk then. Waits while another sends the
+        same.
+
+        Raises:
+            OSError: nothing can be kept, so nothing may be sent.
+        """
+        ...
+
+    async def finish(self, call: Call, reply: ChatReply) -> None:
+        """Keep the reply; it is on disk when this returns."""
+        ...
+
+    async def give_up(self, call: Call, reason: str) -> None:
+        """The call brought no reply; whoever waits for the same may send."""
         ...
 
 

@@ -24,6 +24,7 @@ from flexmem.sweep.preflight import check_models
 from flexmem.sweep.results import finished_keys, lock_for_writing, remove_leftovers
 
 GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
+REPLIES = "replies.sqlite"
 _POLL_S = 0.5
 _RATE_AFTER_S = 15.0  # start-up is no measure of what follows
 
@@ -116,7 +117,7 @@ def _finished_so_far(out: Path) -> set[str]:
 class _Workers:
     """Episode workers by number. One that waits for a CPU gets no group, lest that wait with it."""
 
-    def __init__(self, start: Callable[[], Any], count: int) -> None:
+    def __init__(self, start: Callable[[int], Any], count: int) -> None:
         self._start = start
         self._numbers = itertools.count()
         self._handles: dict[int, Any] = {}
@@ -152,7 +153,7 @@ class _Workers:
 
     def _add(self) -> None:
         number = next(self._numbers)
-        self._handles[number] = worker = self._start()
+        self._handles[number] = worker = self._start(number)
         self.starting[worker.pid.remote()] = number
 
 
@@ -170,6 +171,8 @@ class _Driver:
         self._on_progress = on_progress or (lambda progress: None)
         self._writer = start_actor(ResultActor, str(self._out), **SERVICE)
         self._results = ResultClient(self._writer)
+        self._session = uuid.uuid4().hex
+        self._replies = self._start_replies()
         self._attempts: dict[tuple[str, str], int] = {}
         self._lost: list[str] = []
 
@@ -198,6 +201,7 @@ class _Driver:
                 try:
                     counts = self._ray.get(reference)
                 except self._ray.exceptions.RayActorError as error:
+                    self._release(number)
                     workers.replace(number)
                     groups.extend(self._again(group, error))
                 except self._ray.exceptions.RayTaskError as error:
@@ -240,11 +244,32 @@ class _Driver:
         }
         return _Workers(self._new_worker, episode_slots(self._ray, config.engine))
 
-    def _new_worker(self) -> Any:
+    def _start_replies(self) -> Any:
+        """The reply store, where the sweep has a model whose replies cost something."""
+        from flexmem.sweep.services.actor import SERVICE, start_actor
+        from flexmem.sweep.services.replies import ReplyActor
+
+        models = self._plan.config.models
+        if models.reader is None and models.memory is None:
+            return None
+        return start_actor(ReplyActor, str(self._out / REPLIES), self._session, **SERVICE)
+
+    def _owner(self, number: int) -> str:
+        """A worker's name in the reply store."""
+        return f"{self._session}/{number}"
+
+    def _release(self, number: int) -> None:
+        """Let others make the calls of a worker that died."""
+        if self._replies is not None:
+            self._ray.get(self._replies.release.remote(self._owner(number)))
+
+    def _new_worker(self, number: int) -> Any:
         from flexmem.sweep.services.actor import start_actor
+        from flexmem.sweep.services.replies import ReplyClient
         from flexmem.sweep.services.workers import WorkerActor
 
-        services = (self._embedder, self._index, self._results)
+        replies = ReplyClient(self._replies) if self._replies is not None else None
+        services = (self._embedder, self._index, self._results, replies, self._owner(number))
         arguments = (self._plan.config, str(self._out), self._instances, *services)
         return start_actor(WorkerActor, *arguments, num_cpus=1, max_concurrency=64)
 

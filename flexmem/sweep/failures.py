@@ -6,13 +6,12 @@
     method           the method raised, broke its       no                 yes, as a failure, and flagged
                      budget or the protocol
     agent            the model refused                  no                 yes
-    configuration    no key, no quota, unknown model    no                 no: the run stops
+    configuration    no key, no quota, unknown model,   no                 no: the run stops
+                     replies that can't be kept
 
-An episode that failed for reasons of its own (limit, method, agent) is finished: it has a row in ``episodes`` with
-score
-0. One that failed for reasons outside it (infrastructure, configuration) is not: it has a row in ``failures`` and is
-run
-again by the same command.
+An episode that failed for reasons of its own (limit, method, agent) is finished: it has a row in ``episodes`` with a
+score of 0. One that failed for reasons outside it (infrastructure, configuration) is not: it has a row in ``failures``
+and is run again by the same command.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from __future__ import annotations
 from typing import Literal
 
 from flexmem.llm.errors import ContextOverflow, ModelError, Refused, Truncated
+from flexmem.llm.reply_store import ReplyStoreError
 from flexmem.retrieval.embedding import EmbeddingError
 from flexmem.sweep.config import ConfigError
 
@@ -38,7 +38,7 @@ def classify(error: BaseException) -> ErrorClass:
         if isinstance(error, Refused):
             return "agent"
         return "infrastructure"
-    if isinstance(error, EmbeddingError | ConfigError):
+    if isinstance(error, EmbeddingError | ConfigError | ReplyStoreError):
         return "configuration"
     if isinstance(error, OSError | MemoryError | TimeoutError) or _from_ray(error):
         return "infrastructure"

@@ -11,7 +11,8 @@ from pathlib import Path
 from flexmem.benchmarks.protocol import Benchmark, Instance
 from flexmem.benchmarks.registry import make_benchmark
 from flexmem.llm.config import make_model
-from flexmem.ports import Embedder, IndexConfig
+from flexmem.llm.stored import StoredModel
+from flexmem.ports import ChatModel, Embedder, IndexConfig, ReplyStore
 from flexmem.retrieval.index import IndexSnapshot
 from flexmem.sweep.arms import Arm, make_arms
 from flexmem.sweep.builds import BuildStore, BuildTools
@@ -32,7 +33,12 @@ FetchSnapshot = Callable[[str, Instance, IndexConfig], Awaitable[IndexSnapshot]]
 
 
 class EpisodeWorker:
-    """Runs groups one after the other or side by side; histories are shared between them."""
+    """Runs groups one after the other or side by side; histories are shared between them.
+
+    With ``replies`` no model call is paid twice; ``owner`` names this worker to the store, which gives up its calls
+    when
+    told that it is gone.
+    """
 
     def __init__(
         self,
@@ -43,6 +49,8 @@ class EpisodeWorker:
         fetch_instance: FetchInstance,
         fetch_snapshot: FetchSnapshot,
         deliver: Deliver,
+        replies: ReplyStore | None = None,
+        owner: str = "worker",
     ) -> None:
         self._config = config
         self._embedder = embedder
@@ -56,6 +64,8 @@ class EpisodeWorker:
         models = config.models
         self._reader = make_model(models.reader.model) if models.reader else None
         self._memory = make_model(models.memory) if models.memory else None
+        self._replies = replies
+        self._owner = owner
         self._store = BuildStore(out)
         self._rows = RenderingRows()
         self._histories: OrderedDict[tuple[str, str], History] = OrderedDict()
@@ -75,14 +85,20 @@ class EpisodeWorker:
         engine = self._config.engine
         tools = RunTools(
             config=self._config,
-            build_tools=BuildTools(self._embedder, history.open_index, self._memory),
+            build_tools=BuildTools(self._embedder, history.open_index, self._kept(self._memory, group.repeat)),
             store=self._store,
             # A name that no other sink has: two workers never write the same part.
             sink=RowSink(self._deliver, uuid.uuid4().hex, rows=engine.rows_per_part, seconds=engine.flush_s),
             rows=self._rows,
-            reader=self._reader,
+            reader=self._kept(self._reader, group.repeat),
         )
         return await run_group(group, self._arms[group.arm], self._benchmarks[group.benchmark], history, tools)
+
+    def _kept(self, model: ChatModel | None, repeat: int) -> ChatModel | None:
+        """The model behind the reply store; each repeat draws its own replies."""
+        if model is None or self._replies is None:
+            return model
+        return StoredModel(model, self._replies, repeat, self._owner)
 
     async def _history(self, benchmark: str, instance_id: str) -> History:
         async with self._opening:

@@ -245,7 +245,7 @@ def test_a_run_without_quota_stops_and_the_same_command_goes_on(tmp_path: Path, 
         assert len(kept) == 2
         assert {row["error_class"] for row in rows(command.out, "failures")} == {"configuration"}
         said = stopped.stderr.splitlines()
-        (why,) = (line for line in said if line.startswith("error: "))
+        (why,) = (line for line in said if line.startswith("error: the run stopped: "))
         assert why.startswith("error: the run stopped: QuotaExhausted: local at http://127.0.0.1:")
         assert "the account has no credit left; add credit, then run the same command again" in why
         assert said[-1] == "incomplete: 14 of 16 episodes are still to run; the same command resumes"

@@ -52,8 +52,8 @@ class ModelWriter:
             previous=previous or "(none)",
             unit=unit.text,
         )
-        for _ in range(ATTEMPTS):
-            fields = _record_fields(await self._ask(prompt, _RECORD_TOKENS, RECORD_SCHEMA))
+        for attempt in range(ATTEMPTS):
+            fields = _record_fields(await self._ask(prompt, _RECORD_TOKENS, RECORD_SCHEMA, attempt))
             if fields is not None:
                 text = _dated(fields["record"], unit)
                 return Record(
@@ -68,8 +68,8 @@ class ModelWriter:
     async def merge(self, texts: Sequence[str], labels: Sequence[str]) -> str:
         records = "\n".join(f"[{label}] {text}" for label, text in zip(labels, texts, strict=True))
         prompt = template("flexa_merge").substitute(words=self._config.merge_words, records=records)
-        for _ in range(ATTEMPTS):
-            reply = await self._ask(prompt, _MERGE_TOKENS, None)
+        for attempt in range(ATTEMPTS):
+            reply = await self._ask(prompt, _MERGE_TOKENS, None, attempt)
             if reply is not None and reply.strip():
                 return first_words(reply, self._config.merge_cut_words)
         self._fallbacks["records merged by rule"] += 1
@@ -78,7 +78,7 @@ class ModelWriter:
     def recall(self, unit: Unit) -> None:
         self._rule.recall(unit)
 
-    async def _ask(self, prompt: str, max_tokens: int, schema: dict[str, Any] | None) -> str | None:
+    async def _ask(self, prompt: str, max_tokens: int, schema: dict[str, Any] | None, attempt: int) -> str | None:
         """The reply's text; None where the model refused or answered in a form that is no answer. Other failures are
         the caller's.
         """
@@ -89,6 +89,7 @@ class ModelWriter:
             temperature=0.0,
             effort="low",
             schema=schema,
+            sample=attempt,
         )
         try:
             return (await self._model.complete(request)).text

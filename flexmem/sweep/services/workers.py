@@ -13,6 +13,7 @@ from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.plan import Group
 from flexmem.sweep.services.embedding import EmbeddingClient
 from flexmem.sweep.services.index import IndexClient
+from flexmem.sweep.services.replies import ReplyClient
 from flexmem.sweep.services.results import ResultClient
 from flexmem.sweep.worker import EpisodeWorker
 
@@ -28,6 +29,8 @@ class WorkerActor:
         embedder: EmbeddingClient,
         index: IndexClient,
         results: ResultClient,
+        replies: ReplyClient | None,
+        owner: str,
     ) -> None:
         self._instances = instances
         self._index = index
@@ -38,6 +41,8 @@ class WorkerActor:
             fetch_instance=self._instance,
             fetch_snapshot=self._snapshot,
             deliver=results.deliver,
+            replies=replies,
+            owner=owner,
         )
 
     async def run(self, group: Group) -> dict[str, int]:

@@ -111,19 +111,25 @@ def test_dense_pieces_go_by_cosine_and_then_by_place_whatever_the_words() -> Non
 #
 #   piece                     BM25    cosine   fused
 #   p0  red east               0        2      1/61 + 1/63 = 0.032266
-#   p1  north                  1        0      1/62 + 1/61 = 0.032522
-#   p2  blue north east        2        1      1/63 + 1/62 = 0.032002
+#   p1  blue north east        2        1      1/63 + 1/62 = 0.032002
+#   p2  north                  1        0      1/62 + 1/61 = 0.032522
 #   p3  green                  3        3      1/64 + 1/64 = 0.031250
-FUSED = chat(["red east", "north", "blue north east", "green"])
+FUSED = chat(["red east", "blue north east", "north", "green"])
 
 
 @pytest.mark.parametrize("name", ["hybrid_pieces", "hybrid_pieces_stem"])
 def test_reciprocal_rank_fusion_worked_by_hand(name: str) -> None:
     query = compass_query("red", "north")
     assert 1 / 62 + 1 / 61 > 1 / 61 + 1 / 63 > 1 / 63 + 1 / 62
-    assert shown(written(name, FUSED, least_room=0), query, 100).ranking == (1, 0, 2, 3)
-    assert shown(written("piece_retrieval", FUSED, least_room=0), query, 100).ranking == (0, 1, 2, 3)
-    assert shown(written("dense_pieces", FUSED, least_room=0), query, 100).ranking == (1, 2, 0, 3)
+    assert shown(written(name, FUSED, least_room=0), query, 100).ranking == (2, 0, 1, 3)
+    assert shown(written("piece_retrieval", FUSED, least_room=0), query, 100).ranking == (0, 2, 1, 3)
+    assert shown(written("dense_pieces", FUSED, least_room=0), query, 100).ranking == (2, 1, 0, 3)
+
+
+def test_the_fusion_example_tells_ties_by_index() -> None:
+    """WRONG: words' ties by place. p1 has rank 1, 1/62 + 1/62; p2 rank 2, 1/63 + 1/61, as p0, which goes before it."""
+    fused = [1 / 61 + 1 / 63, 1 / 62 + 1 / 62, 1 / 63 + 1 / 61, 1 / 64 + 1 / 64]
+    assert sorted(range(4), key=lambda p: (-fused[p], p)) == [0, 2, 1, 3]
 
 
 def test_equal_fused_ranks_go_to_the_earlier_piece() -> None:

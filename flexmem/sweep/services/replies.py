@@ -1,0 +1,57 @@
+"""The reply store as a service: one process keeps the replies of all workers, so equal calls are one call."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from flexmem.llm.reply_store import SqliteReplyStore
+from flexmem.ports import Call, ChatReply
+
+
+class ReplyActor:
+    """A `SqliteReplyStore`; after a restart in the same session it knows again which calls are in flight."""
+
+    def __init__(self, path: str, session: str) -> None:
+        self._store = SqliteReplyStore(Path(path), session)
+
+    async def begin(self, call: Call) -> ChatReply | None:
+        """See `flexmem.ports.ReplyStore.begin`."""
+        return await self._store.begin(call)
+
+    async def finish(self, call: Call, reply: ChatReply) -> None:
+        """See `flexmem.ports.ReplyStore.finish`."""
+        await self._store.finish(call, reply)
+
+    async def give_up(self, call: Call, reason: str) -> None:
+        """See `flexmem.ports.ReplyStore.give_up`."""
+        await self._store.give_up(call, reason)
+
+    async def release(self, owner: str) -> int:
+        """Give up the calls of a worker that died."""
+        return await self._store.release(owner)
+
+    async def pid(self) -> int:
+        """Process id, for tests that kill it."""
+        return os.getpid()
+
+
+class ReplyClient:
+    """A `flexmem.ports.ReplyStore` over the actor."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    async def begin(self, call: Call) -> ChatReply | None:
+        """See `flexmem.ports.ReplyStore.begin`."""
+        reply: ChatReply | None = await self._actor.begin.remote(call)
+        return reply
+
+    async def finish(self, call: Call, reply: ChatReply) -> None:
+        """See `flexmem.ports.ReplyStore.finish`."""
+        await self._actor.finish.remote(call, reply)
+
+    async def give_up(self, call: Call, reason: str) -> None:
+        """See `flexmem.ports.ReplyStore.give_up`."""
+        await self._actor.give_up.remote(call, reason)
