@@ -10,6 +10,7 @@ from flexmem.cli.data import data_app
 from flexmem.cli.doctor import doctor
 from flexmem.cli.methods import methods
 from flexmem.cli.report import report
+from flexmem.cli.retry import retry
 from flexmem.cli.run import plan, run
 from flexmem.cli.status import status
 
@@ -20,7 +21,7 @@ app = typer.Typer(
     help="Memory methods for LLM agents, and the harness that compares them.",
 )
 app.add_typer(data_app, name="data")
-for command in (doctor, methods, plan, run, status, report):
+for command in (doctor, methods, plan, run, status, retry, report):
     app.command()(command)
 
 

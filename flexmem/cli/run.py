@@ -61,14 +61,21 @@ def run(
 
 def execute(config: Path, out: Path | None, workers: int | None, *, as_json: bool) -> int:
     """What `run` does, for `ray_jobs/sweep.py` as well; returns the exit code."""
+    with expected_errors():
+        sweep = load_config(config)
+        folder = out or (Path(sweep.out) if sweep.out else None)
+        if folder is None:
+            raise ConfigError("no output folder: give --out, or `out:` in the sweep's YAML")
+    return execute_sweep(sweep, folder, workers, as_json=as_json)
+
+
+def execute_sweep(sweep: SweepConfig, folder: Path, workers: int | None, *, as_json: bool) -> int:
+    """Run what is missing of a sweep in its folder and print the report; returns the exit code."""
     from flexmem.cli.report import show_report
     from flexmem.sweep.status import read_status
 
     with expected_errors():
-        sweep = _with_workers(load_config(config), workers)
-        folder = out or (Path(sweep.out) if sweep.out else None)
-        if folder is None:
-            raise ConfigError("no output folder: give --out, or `out:` in the sweep's YAML")
+        sweep = _with_workers(sweep, workers)
         planned = make_plan(sweep)
         _print_notes(planned)
         # Ray says what befalls its processes on standard output, which is for results.

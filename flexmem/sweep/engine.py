@@ -114,6 +114,13 @@ def _finished_so_far(out: Path) -> set[str]:
         return finished_keys(out)
 
 
+def _root(error: BaseException) -> BaseException:
+    """What failed in the first place, in whichever actor; Ray wraps it once for each actor on the way."""
+    while isinstance(cause := getattr(error, "cause", None), BaseException):
+        error = cause
+    return error
+
+
 class _Workers:
     """Episode workers by number. One that waits for a CPU gets no group, lest that wait with it."""
 
@@ -205,10 +212,13 @@ class _Driver:
                     workers.replace(number)
                     groups.extend(self._again(group, error))
                 except self._ray.exceptions.RayTaskError as error:
-                    if isinstance(error.cause, StopRun):
-                        stopped = str(error.cause)  # the error's own text is a traceback
-                    elif isinstance(error.cause, ServiceFailedError):
-                        groups.extend(self._again(group, error.cause))
+                    cause = _root(error)
+                    if isinstance(cause, StopRun):
+                        stopped = str(cause)  # the error's own text is a traceback
+                    elif isinstance(cause, ServiceFailedError):
+                        groups.extend(self._again(group, cause))
+                    elif isinstance(cause, OSError):
+                        stopped = f"results can't be written: {describe(cause)}; make room or rights"
                     else:
                         raise
                 else:

@@ -74,17 +74,27 @@ def write_parts(out: Path, part: str, tables: Mapping[str, pa.Table]) -> int:
         table = tables.get(name)
         if table is None or not table.num_rows:
             continue
-        folder = out / name
-        folder.mkdir(parents=True, exist_ok=True)
-        final = folder / f"part-{part}.parquet"
-        temporary = folder / f"{_TEMPORARY}{part}.parquet"
-        with temporary.open("wb") as file:
-            pq.write_table(table, file, compression="zstd")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, final)
-        _sync_folder(folder)
+        write_beside(out / name, part, table)
     return tables["episodes"].num_rows if "episodes" in tables else 0
+
+
+def write_beside(folder: Path, part: str, table: pa.Table) -> Path:
+    """Add a part to a table's folder; it is there whole or not at all, and durable when this returns."""
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"part-{part}.parquet"
+    replace_part(final, table)
+    return final
+
+
+def replace_part(path: Path, table: pa.Table) -> None:
+    """Write a part over an older one, which stays until the new one is durable."""
+    temporary = path.with_name(f"{_TEMPORARY}{path.name.removeprefix('part-')}")
+    with temporary.open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    _sync_folder(path.parent)
 
 
 def remove_leftovers(out: Path) -> int:
@@ -116,10 +126,19 @@ def read_columns(out: Path, name: str, columns: list[str]) -> Iterator[pa.Table]
         TornPartError: a part can't be read; the message names it.
     """
     for path in parts(out, name):
-        try:
-            yield pq.read_table(path, columns=columns, schema=TABLES[name])
-        except (pa.ArrowInvalid, OSError) as error:
-            raise TornPartError(f"{path}: can't be read ({error}); move it away, and its episodes run again") from error
+        yield read_part(path, name, columns)
+
+
+def read_part(path: Path, name: str, columns: list[str] | None = None) -> pa.Table:
+    """One part of a table, whole or some columns.
+
+    Raises:
+        TornPartError: it can't be read.
+    """
+    try:
+        return pq.read_table(path, columns=columns, schema=TABLES[name])
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TornPartError(f"{path}: can't be read ({error}); move it away, and its episodes run again") from error
 
 
 def _sync_folder(folder: Path) -> None:

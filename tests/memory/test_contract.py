@@ -33,7 +33,7 @@ PAIRS = [(name, kind) for name in NAMES for kind in configured(name).info.tasks]
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_the_contract_holds(name: str, kind: TaskKind, data: st.DataObject) -> None:
     case = data.draw(cases(kind))

@@ -52,7 +52,7 @@ def print_table(measurements: list[Measurement]) -> None:
         (one.name, f"{one.value:.4g} {one.unit}", f"{one.baseline:.4g} {one.unit}", f"{one.ratio:.3g}", one.note)
         for one in measurements
     ]
-    print("ratio: how many times as fast as the baseline; for names with `_vs_`, value / baseline (1 is best)\n")
+    print("ratio: of `render.piece.N` the speed-up over the baseline; of all others value / baseline\n")
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4], sep="  ")
