@@ -92,12 +92,15 @@ def execute_sweep(sweep: SweepConfig, folder: Path, workers: int | None, *, as_j
         "errors": found["errors"],
         "stopped": outcome.stopped or None,
         "lost": list(outcome.lost),
+        "torn": list(outcome.torn),
     }
     if as_json:
         print(json.dumps(summary))
     else:
         show_report(folder)
         console().print(f"results: {folder}", soft_wrap=True, markup=False, highlight=False)
+    for torn in outcome.torn:
+        notes().print(f"note: torn part set aside, its episodes have run again: {torn}")
     for line in error_lines(found):
         notes().print(f"error: {line}")
     if outcome.stopped:

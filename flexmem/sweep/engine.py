@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from flexmem.sweep.failures import describe
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Group, Plan
 from flexmem.sweep.preflight import check_models
-from flexmem.sweep.results import finished_keys, lock_for_writing, remove_leftovers
+from flexmem.sweep.results import finished_keys, lock_for_writing, remove_leftovers, set_torn_aside
 
 GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
 REPLIES = "replies.sqlite"
@@ -68,6 +68,7 @@ class SweepOutcome:
     counts: dict[str, int]
     stopped: str = ""
     lost: tuple[str, ...] = ()
+    torn: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -85,11 +86,10 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
     Raises:
         RunFolderError: the folder holds results of something else.
         ModelError: a configured endpoint can't be used.
-        TornPartError: a part of an earlier run can't be read.
         FolderBusyError: another run writes into the folder.
     """
     manifest = plan_manifest(out, plan)
-    done = _finished_so_far(out)
+    done, torn = _finished_so_far(out)
     planned = sum(cell["n"] for cell in plan.cells())
     groups = deque(plan.groups(done))
     missing = sum(len(group.episodes) for group in groups)
@@ -100,18 +100,19 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
         check_models(plan.config)
     write_manifest(out, manifest)  # not before: a folder made from a wrong address would refuse the right one
     if not groups:
-        return SweepOutcome(planned, planned, {})
+        return SweepOutcome(planned, planned, {}, torn=torn)
     with ray_cluster(plan.config.engine) as ray:
-        return _Driver(ray, plan, out, progress, on_progress).run(groups)
+        return replace(_Driver(ray, plan, out, progress, on_progress).run(groups), torn=torn)
 
 
-def _finished_so_far(out: Path) -> set[str]:
-    """Keys of the episodes that have a row, read while nobody writes."""
+def _finished_so_far(out: Path) -> tuple[set[str], tuple[str, ...]]:
+    """Keys of the episodes that have a row, and torn parts that were set aside; looked at while nobody writes."""
     if not out.exists():
-        return set()
+        return set(), ()
     with lock_for_writing(out):
         remove_leftovers(out)
-        return finished_keys(out)
+        torn = tuple(map(str, set_torn_aside(out)))
+        return finished_keys(out), torn
 
 
 def _root(error: BaseException) -> BaseException:

@@ -16,6 +16,7 @@ from flexmem.sweep.config import ConfigError
 from flexmem.sweep.tables import TABLES
 
 _TEMPORARY = ".tmp-"
+TORN = "torn"
 # An episode's row says that all else about it is on disk, so it goes last.
 WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "episodes")
 
@@ -108,6 +109,31 @@ def remove_leftovers(out: Path) -> int:
 def parts(out: Path, name: str) -> list[Path]:
     """A table's parts, in order of their names."""
     return sorted((out / name).glob("part-*.parquet"))
+
+
+def set_torn_aside(out: Path) -> list[Path]:
+    """Move parts that can't be read to ``torn/``, with the parts of other tables that were written with them; returns
+    what was moved. Their episodes have no row then, and run again. Only while no writer runs.
+    """
+    broken = {path.name for name in TABLES for path in parts(out, name) if not _readable(path, name)}
+    moved = []
+    for name in TABLES:
+        for path in parts(out, name):
+            if path.name in broken:
+                aside = out / TORN / name / path.name
+                aside.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, aside)
+                moved.append(aside)
+    return moved
+
+
+def _readable(path: Path, name: str) -> bool:
+    """Whether footer and keys can be read; a page that is damaged elsewhere is found by whoever reads it."""
+    try:
+        read_part(path, name, TABLES[name].names[:1])
+    except TornPartError:
+        return False
+    return True
 
 
 def finished_keys(out: Path) -> set[str]:

@@ -21,6 +21,7 @@ from flexmem.sweep.results import (
     make_table,
     parts,
     remove_leftovers,
+    set_torn_aside,
     write_parts,
 )
 from flexmem.sweep.sink import RowSink
@@ -112,6 +113,23 @@ def test_a_part_with_damaged_pages_is_named_too(out: Path) -> None:
     part.write_bytes(content)
     with pytest.raises(TornPartError, match="part-a"):
         finished_keys(out)
+
+
+@pytest.mark.parametrize("table", ["episodes", "renderings"])
+def test_a_torn_part_is_set_aside_with_what_was_written_with_it(table: str, out: Path) -> None:
+    renderings = make_table("renderings", [{"episode": "k2"}])
+    write_parts(out, "a", episodes("k1"))
+    write_parts(out, "b", {**episodes("k2"), "renderings": renderings})
+    torn = out / table / "part-b.parquet"
+    torn.write_bytes(torn.read_bytes()[:-20])
+    moved = set_torn_aside(out)
+    assert sorted(path.relative_to(out).parts for path in moved) == [
+        ("torn", "episodes", "part-b.parquet"),
+        ("torn", "renderings", "part-b.parquet"),
+    ]
+    assert all(path.is_file() for path in moved)
+    assert finished_keys(out) == {"k1"}
+    assert set_torn_aside(out) == []
 
 
 def test_one_at_a_time_may_write_into_a_folder(out: Path) -> None:
