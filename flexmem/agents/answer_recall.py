@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -59,10 +60,10 @@ class WordFinder:
 
     def __init__(self, units: Sequence[Unit], pieces: Sequence[Piece]) -> None:
         self._units = units
-        self._pieces_with: dict[str, set[int]] = {}
+        self._pieces_with: dict[str, array[int]] = {}
         for piece in pieces:
             for word in answer_words(piece.text):
-                self._pieces_with.setdefault(word, set()).add(piece.index)
+                self._pieces_with.setdefault(word, array("i")).append(piece.index)
         self._headers = {word for unit in units for word in answer_words(unit.header)}
 
     def is_extractive(self, answer: frozenset[str]) -> bool:
@@ -80,8 +81,7 @@ class WordFinder:
         if not answer:
             raise ValueError("an answer without a content word has no recall")
         shown = rendering.shown_pieces()
-        nowhere: frozenset[int] | set[int] = frozenset()
-        missing = {word for word in answer if shown.isdisjoint(self._pieces_with.get(word, nowhere))}
+        missing = {word for word in answer if shown.isdisjoint(self._pieces_with.get(word, ()))}
         for block in rendering.blocks:
             if not missing:
                 break

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from flexmem.history import Piece, Unit
+from flexmem.history import Block, Piece, Unit
 from flexmem.memory.protocol import VERBATIM, Rendering
 
 
@@ -42,7 +42,7 @@ class EvidenceMap:
 
     def __init__(self, units: Sequence[Unit], pieces: Sequence[Piece]) -> None:
         self._pieces: dict[str, tuple[int, ...]] = {}
-        self._texts: dict[str, str] = {}
+        self._places: dict[str, tuple[Unit, Block]] = {}
         by_block: dict[tuple[int, int], list[int]] = {}
         for piece in pieces:
             by_block.setdefault((piece.uid, piece.block), []).append(piece.index)
@@ -50,7 +50,7 @@ class EvidenceMap:
             for number, block in enumerate(unit.blocks):
                 if block.kind == "turn":
                     self._pieces[block.source] = tuple(by_block[unit.uid, number])
-                    self._texts[block.source] = squeeze(unit.text[block.content_start : block.end])
+                    self._places[block.source] = (unit, block)
 
     def pieces_of(self, turn_id: str) -> tuple[int, ...]:
         """The pieces that make up a turn.
@@ -85,9 +85,13 @@ class EvidenceMap:
             for block in rendering.blocks
             if block.resolution in VERBATIM
         ]
-        texts = [self._texts[turn_id] for turn_id in evidence]
+        texts = [self._text(turn_id) for turn_id in evidence]
         visible = sum(any(text in block for block in verbatim) for text in texts)
         return Visibility(len(texts), visible, visible)
+
+    def _text(self, turn_id: str) -> str:
+        unit, block = self._places[turn_id]
+        return squeeze(unit.text[block.content_start : block.end])
 
     def rank(self, evidence: Iterable[str], order: Sequence[int]) -> int | None:
         """Rank, from 1, of the first piece of an evidence turn in ``order`` (all pieces, best first); None without

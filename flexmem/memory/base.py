@@ -30,7 +30,7 @@ class IndexedBuild:
     @property
     def pieces(self) -> Sequence[Piece]:
         """The pieces written so far, by index."""
-        return self.table.pieces
+        return self.index.pieces
 
     async def write(self, unit: Unit) -> None:
         """Take the next unit (`MemoryBuild.write`). A write that failed, as the model or the embedder did, can be tried
@@ -73,7 +73,7 @@ class IndexedBuild:
             )
         if unit.uid == len(self.index.units):
             await self.index.append(unit)
-            self.table.extend(unit, [self.index.pieces[i] for i in self.index.unit_pieces(unit.uid)])
+            self.table.extend(unit, (self.index.pieces[i] for i in self.index.unit_pieces(unit.uid)))
         elif unit.digest != self.index.units[unit.uid].digest:
             raise WriteOrderError(f"unit {unit.label} of {unit.history!r} is not the one whose writing failed before")
         self.units.append(unit)

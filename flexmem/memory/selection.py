@@ -43,32 +43,42 @@ _GAP_TOKENS = _Lazy(GAP)
 
 @dataclass
 class PieceTable:
-    """What filling needs to know of each piece and unit, in plain lists: row i is piece i.
+    """What filling needs to know of each piece and unit, in plain lists: row i is piece i. Text stays in the units.
 
-    ``inexact`` holds the pieces whose counts do not simply add up: no line break at the end, or a beginning that could
-    merge into the line break before it.
+    ``costs`` are tokens, and one more where a gap would add a line break. Piece i is
+    ``unit_texts[uids[i]][starts[i]:ends[i]]``; neighbours in a unit meet. ``inexact`` holds the pieces whose counts do
+    not simply add up: no line break at the end, or a beginning that could merge into the line break before it.
     """
 
-    pieces: list[Piece] = field(default_factory=list)
     uids: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     inexact: set[int] = field(default_factory=set)
     headers: dict[int, str] = field(default_factory=dict)
     header_tokens: dict[int, int] = field(default_factory=dict)
+    unit_texts: dict[int, str] = field(default_factory=dict)
 
-    def extend(self, unit: Unit, pieces: Sequence[Piece]) -> None:
+    def __len__(self) -> int:
+        return len(self.uids)
+
+    def extend(self, unit: Unit, pieces: Iterable[Piece]) -> None:
         """Add the next unit and its pieces."""
         self.headers[unit.uid] = unit.header
         self.header_tokens[unit.uid] = tokens.count(unit.header)
+        self.unit_texts[unit.uid] = unit.text
         for piece in pieces:
             whole_line = piece.text.endswith("\n")
-            self.pieces.append(piece)
             self.uids.append(unit.uid)
-            self.costs.append(piece.tokens + (0 if whole_line else 1))  # the line break that a gap would add
-            self.texts.append(piece.text)
+            self.costs.append(piece.tokens + (0 if whole_line else 1))
+            self.starts.append(piece.start)
+            self.ends.append(piece.end)
             if not whole_line or not tokens.starts_plainly(piece.text):
                 self.inexact.add(piece.index)
+
+    def text(self, piece: int) -> str:
+        """A piece's text."""
+        return self.unit_texts[self.uids[piece]][self.starts[piece] : self.ends[piece]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class Selection:
 
     def __init__(self, table: PieceTable) -> None:
         self._table = table
-        self._chosen = bytearray(len(table.pieces))
+        self._chosen = bytearray(len(table))
         self._ends: dict[int, tuple[int, int]] = {}  # first and last chosen piece of a unit
         self.order: list[int] = []
         self.cost = 0
@@ -169,33 +179,24 @@ class Fragment(NamedTuple):
 
 def group_fragment(table: PieceTable, uid: int, group: Sequence[int], resolution: Resolution) -> Fragment:
     """A unit's chosen pieces in original order under the unit's header, a gap marker where two are not neighbours."""
-    texts, costs = table.texts, table.costs
-    header = table.headers[uid]
-    if not table.inexact.isdisjoint(group):
-        text = _with_line_breaks(header, [texts[piece] for piece in group], group)
-        return Fragment(text, tokens.count(text), (uid,), resolution, tuple(group))
-    parts = [header]
+    costs, starts, ends = table.costs, table.starts, table.ends
+    unit_text = table.unit_texts[uid]
+    parts = [table.headers[uid]]
     total = table.header_tokens[uid]
-    gaps = 0
+    run_start = starts[group[0]]
     previous = group[0] - 1
     for piece in group:
         if piece != previous + 1:
-            parts.append(GAP)
-            gaps += 1
-        parts.append(texts[piece])
+            parts += (unit_text[run_start : ends[previous]], GAP)
+            total += gap_tokens()
+            run_start = starts[piece]
         total += costs[piece]
         previous = piece
-    return Fragment("".join(parts), total + gaps * gap_tokens(), (uid,), resolution, tuple(group))
-
-
-def _with_line_breaks(header: str, texts: Sequence[str], group: Sequence[int]) -> str:
-    """As the plain case, a line break put where a piece without one is followed by a gap or by the end."""
-    text = header
-    for position, piece in enumerate(group):
-        if position and piece != group[position - 1] + 1:
-            text += ("" if text.endswith("\n") else "\n") + GAP
-        text += texts[position]
-    return text if text.endswith("\n") else text + "\n"
+    parts.append(unit_text[run_start : ends[previous]])
+    if table.inexact.isdisjoint(group):
+        return Fragment("".join(parts), total, (uid,), resolution, tuple(group))
+    text = "".join(part if part.endswith("\n") else part + "\n" for part in parts)
+    return Fragment(text, tokens.count(text), (uid,), resolution, tuple(group))
 
 
 def selection_fragments(table: PieceTable, selection: Selection) -> list[Fragment]:

@@ -108,7 +108,7 @@ def table_of(units: Sequence[Unit], piece_tokens: int = 24) -> PieceTable:
     """The units' pieces as a table."""
     table = PieceTable()
     for unit in units:
-        table.extend(unit, cut_pieces(unit, piece_tokens=piece_tokens, first_index=len(table.pieces)))
+        table.extend(unit, cut_pieces(unit, piece_tokens=piece_tokens, first_index=len(table)))
     return table
 
 

@@ -139,8 +139,8 @@ def test_a_piece_that_ends_inside_a_line_is_charged_the_line_break_that_it_gets(
     """A line of two sentences of 7 and 3 tokens is cut between them: header 8 + 7 + a line break are 16, not 15."""
     units = chat(["red blue green red blue. red blue."], speaker=None)
     table = table_of(units, piece_tokens=8)
-    assert [piece.content for piece in table.pieces] == ["red blue green red blue. ", "red blue.\n"]
-    first = table.pieces[0].tokens + 8
+    assert [table.text(piece) for piece in range(len(table))] == ["user: red blue green red blue. ", "red blue.\n"]
+    first = tokens.count(table.text(0)) + 8
     for room, chosen in ((first, [1]), (first + 1, [0])):
         selection = Selection(table)
         selection.fill([0, 1], room, TO_THE_END)
@@ -156,7 +156,7 @@ def test_a_piece_that_ends_inside_a_line_is_charged_the_line_break_that_it_gets(
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=1, max_size=4), st.randoms())
 def test_what_a_selection_costs_is_what_its_text_counts(sizes: list[list[int]], shuffled: random.Random) -> None:
     table = table_of(chat(*([words(n) for n in session] for session in sizes)))
-    order = list(range(len(table.pieces)))
+    order = list(range(len(table)))
     shuffled.shuffle(order)
     selection = Selection(table)
     for piece in order:
@@ -176,7 +176,7 @@ def test_fragments_of_any_text_count_exactly_and_keep_every_piece_in_order(
     units: list[Unit], shuffled: random.Random, room: int
 ) -> None:
     table = table_of(units)
-    order = list(range(len(table.pieces)))
+    order = list(range(len(table)))
     shuffled.shuffle(order)
     selection = Selection(table)
     selection.fill(order, room, TO_THE_END)
@@ -194,7 +194,7 @@ def layout(table: PieceTable, uid: int, group: Sequence[int]) -> str:
     for position, piece in enumerate(group):
         if position and piece != group[position - 1] + 1:
             text += ("" if text.endswith("\n") else "\n") + "[...]\n"
-        text += table.pieces[piece].text
+        text += table.text(piece)
     return text if text.endswith("\n") else text + "\n"
 
 
@@ -202,7 +202,7 @@ def layout(table: PieceTable, uid: int, group: Sequence[int]) -> str:
 @given(conversations().filter(bool), st.randoms())
 def test_giving_up_the_last_piece_leaves_the_others(units: list[Unit], shuffled: random.Random) -> None:
     table = table_of(units)
-    order = list(range(len(table.pieces)))
+    order = list(range(len(table)))
     shuffled.shuffle(order)
     selection = Selection(table)
     selection.fill(order, 10**9, TO_THE_END)

@@ -58,7 +58,7 @@ class ObservationMaskingBuild(IndexedBuild):
     def _steps(self, unit: Unit) -> Iterator[MaskableStep]:
         pieces: dict[int, list[int]] = {}
         for index in self.index.unit_pieces(unit.uid):
-            pieces.setdefault(self.table.pieces[index].block, []).append(index)
+            pieces.setdefault(self.index.pieces[index].block, []).append(index)
         header = Fragment(unit.header, tokens.count(unit.header), (unit.uid,), Resolution.FRAME)
         by_source: dict[str, dict[str, Fragment]] = {}
         for number, block in enumerate(unit.blocks):

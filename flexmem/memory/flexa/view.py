@@ -78,7 +78,7 @@ class FlexaView:
 
     def _piece_order(self, query: Query) -> Iterable[int]:
         if self._config.candidates == "random":
-            return self._random_order(len(self._build.table.pieces), query)
+            return self._random_order(len(self._build.table), query)
         index = self._build.index
         return bm25_order(index, query)
 

@@ -51,7 +51,7 @@ def test_where_the_joins_cost_more_than_the_sum_the_lowest_piece_is_given_up() -
     """ "!" and a line break, then "/x": 1 + 1 tokens apart, 3 together."""
     units = chat(["red!\n/x blue green one two three red"], speaker=None)
     table = table_of(units, piece_tokens=8)
-    assert [piece.content for piece in table.pieces] == ["red!\n", "/x blue green one two three red\n"]
+    assert [table.text(piece) for piece in range(len(table))] == ["user: red!\n", "/x blue green one two three red\n"]
     header = tokens.count(units[0].header)
     limit = header + sum(table.costs)
     both = units[0].text
@@ -83,5 +83,5 @@ def test_an_excerpt_keeps_its_limits_and_shows_pieces_of_its_unit_in_order(
         assert list(made.pieces) == sorted(made.pieces)
         position = 0
         for piece in made.pieces:
-            position = made.text.index(table.pieces[piece].text, position) + len(table.pieces[piece].text)
+            position = made.text.index(table.text(piece), position) + len(table.text(piece))
         assert made.text.startswith(unit.header)
