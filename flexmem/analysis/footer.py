@@ -41,13 +41,13 @@ def footer(run: Run, cells: Iterable[Cell]) -> Iterator[str]:
 
 
 def _fallbacks(run: Run) -> Iterator[str]:
-    """How often a rule stood in for a memory model, by arm."""
+    """How often builds did other than asked (a rule in a memory model's place, for one), by arm."""
     times: Counter[tuple[str, str]] = Counter()
     for row in run.frame("builds", extra=("fallbacks",)).table.select(["arm", "fallbacks"]).to_pylist():
         for fallback in row["fallbacks"] or ():
             times[row["arm"], fallback["reason"]] += fallback["times"]
     for (arm, reason), number in sorted(times.items()):
-        yield f"{arm}: {reason} in place of the memory model, {number:,} times."
+        yield f"{arm}: {reason}, {number:,} times."
 
 
 def _intervals(cells: Sequence[Cell]) -> Iterator[str]:

@@ -175,7 +175,8 @@ class MemoryBuild(Protocol):
         ...
 
     async def write(self, unit: Unit) -> None:
-        """Take the next unit; called once a unit, in order.
+        """Take the next unit; called once a unit, in order. Where it failed for want of a model or an embedder, it can
+        be called again with the same unit.
 
         Raises:
             WriteOrderError: ``unit`` was written before or skips one.

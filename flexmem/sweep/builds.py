@@ -76,8 +76,9 @@ class BuildTools:
 async def finish_build(
     arm: Arm, units: Sequence[Unit], tools: BuildTools, repeat: int, store: BuildStore, key: str
 ) -> FinishedBuild:
-    """Restore a build, or write it from its units and keep it. Only a build that a model wrote is worth keeping: one by
-    rule costs less to write than to read.
+    """Restore a build, or write it from its units. One that a model wrote is kept at once, since it was paid; others
+    are
+    kept when their group ends.
 
     Raises:
         KeptBuildError: the kept build is damaged.
@@ -87,7 +88,7 @@ async def finish_build(
     services = Services(tools.embedder, tools.open_index, model, repeat)
     start = tools.clock()
     build: MemoryBuild = _ControlMemory(services) if arm.method is None else arm.method.build(services)
-    state = store.load(key) if arm.uses_memory_model else None
+    state = store.load(key) if arm.method is not None else None
     if state is not None:
         try:
             await build.restore(state)
@@ -99,13 +100,14 @@ async def finish_build(
     for unit in units:
         await build.write(unit)
     finished = FinishedBuild(build, False, tools.clock() - start, meter)
-    keep(finished, arm, store, key)
+    if arm.uses_memory_model:
+        keep(finished, arm, store, key)
     return finished
 
 
 def keep(finished: FinishedBuild, arm: Arm, store: BuildStore, key: str) -> None:
-    """Save a build again if reading has added to it (records merged for a budget)."""
-    if not arm.uses_memory_model:
+    """Save a method's build, again if reading has added to it (records merged for a budget)."""
+    if arm.method is None:
         return
     state = finished.build.state()
     if state != finished.saved:

@@ -92,8 +92,7 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
     if stopped is not None:  # raised in the block above, Python before 3.11.4 would wrap it in a group again
         await tools.sink.deliver()
         raise stopped from None
-    keep(scene.finished, arm, tools.store, group.build)
-    tools.sink.add("builds", _build_row(scene, tools))
+    tools.sink.add("builds", _build_row(scene, tools, _keep(scene, tools)))
     await tools.sink.deliver()
     return counts
 
@@ -315,8 +314,20 @@ def stop_if_fatal(error: Exception) -> None:
         raise StopRun(describe(error)) from error
 
 
-def _build_row(scene: _Scene, tools: RunTools) -> dict[str, Any]:
+def _keep(scene: _Scene, tools: RunTools) -> dict[str, int]:
+    """Keep the build; results stand whether or not that works, so what a method raises here is only recorded."""
+    try:
+        keep(scene.finished, scene.arm, tools.store, scene.group.build)
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a method raises
+        return {f"build not kept ({describe(error)})": 1}
+    return {}
+
+
+def _build_row(scene: _Scene, tools: RunTools, problems: Mapping[str, int]) -> dict[str, Any]:
     finished = scene.finished
+    fallbacks = {**finished.build.fallbacks, **problems}
     units = scene.instance.units
     uses_model = scene.arm.uses_memory_model
     return {
@@ -331,7 +342,8 @@ def _build_row(scene: _Scene, tools: RunTools) -> dict[str, Any]:
         "memory_calls": finished.meter.calls if uses_model else 0,
         "memory_input_tokens": finished.meter.input if uses_model else 0,
         "memory_output_tokens": finished.meter.output if uses_model else 0,
-        "fallbacks": [{"reason": reason, "times": times} for reason, times in finished.build.fallbacks.items()],
+        "fallbacks": [{"reason": reason, "times": times} for reason, times in fallbacks.items()],
+        "restored": finished.restored,
         "seconds": finished.seconds,
         "finished_at": datetime.now(UTC),
     }

@@ -91,6 +91,7 @@ BUILDS = pa.schema(
         ("memory_input_tokens", pa.int64()),
         ("memory_output_tokens", pa.int64()),
         ("fallbacks", pa.list_(_FALLBACK)),
+        ("restored", pa.bool_()),  # read from an earlier run's, not written
         ("seconds", pa.float64()),
         ("finished_at", pa.timestamp("ms", tz="UTC")),
     ]

@@ -582,9 +582,29 @@ def test_a_restored_build_renders_as_the_one_that_was_written(tmp_path: Path, mo
     assert timeless(rows(whole, "episodes")) == timeless(rows(parted, "episodes"))
 
 
-def test_a_build_by_rule_is_not_kept(out: Path) -> None:
-    run(planned(arms=["flexa_piece", "truncation"]), out)
-    assert not (out / "builds-state").exists()
+def test_another_budget_reads_the_builds_that_are_there(tmp_path: Path) -> None:
+    arms = ["flexa_unit", "truncation", "oracle_evidence"]
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    run(planned(arms=arms, budgets=[300, 800]), whole)
+    run(planned(arms=arms, budgets=[800]), parted)
+    run(planned(arms=arms, budgets=[300, 800]), parted)
+    found = rows(parted, "builds")
+    methods = [row["restored"] for row in found if row["arm"] != "oracle_evidence"]
+    assert sorted(methods) == [False] * 2 + [True] * 2  # two arms, written once and read once
+    assert not any(row["restored"] for row in found if row["arm"] == "oracle_evidence")
+    assert timeless(rows(whole, "renderings")) == timeless(rows(parted, "renderings"))
+
+
+def test_a_build_that_cant_be_kept_is_said_and_stops_nobody(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stateless(fake.FakeBuild):
+        def state(self) -> bytes:
+            raise NotImplementedError("no state")
+
+    monkeypatch.setattr(fake, "FakeBuild", Stateless)
+    fake.register(monkeypatch, "stateless", fake.everything)
+    assert run(planned(arms=["stateless"], budgets=[100_000]), out) == {"ok": 6}
+    (said,) = {fallback["reason"] for row in rows(out, "builds") for fallback in row["fallbacks"]}
+    assert said == "build not kept (NotImplementedError: no state)"
 
 
 def test_a_kept_build_that_is_damaged_is_named(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -606,7 +626,7 @@ def test_fallbacks_of_a_memory_model_are_counted(out: Path, monkeypatch: pytest.
     plan = planned(arms=[BY_MODEL], models=MEMORY)
     run(plan, out)
     (build,) = rows(out, "builds")
-    assert {"reason": "record written by rule", "times": build["units"]} in build["fallbacks"]
+    assert {"reason": "record written by rule, not by the model", "times": build["units"]} in build["fallbacks"]
 
 
 @pytest.mark.parametrize(

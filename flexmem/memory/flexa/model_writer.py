@@ -62,7 +62,7 @@ class ModelWriter:
                     tuple(fields["keywords"][:KEYWORDS]),
                     tuple(fields["entities"][:ENTITIES]),
                 )
-        self._fallbacks["record written by rule"] += 1
+        self._fallbacks["record written by rule, not by the model"] += 1
         return by_rule
 
     async def merge(self, texts: Sequence[str], labels: Sequence[str]) -> str:
@@ -72,7 +72,7 @@ class ModelWriter:
             reply = await self._ask(prompt, _MERGE_TOKENS, None, attempt)
             if reply is not None and reply.strip():
                 return first_words(reply, self._config.merge_cut_words)
-        self._fallbacks["records merged by rule"] += 1
+        self._fallbacks["records merged by rule, not by the model"] += 1
         return await self._rule.merge(texts, labels)
 
     def recall(self, unit: Unit) -> None:

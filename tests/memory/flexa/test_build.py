@@ -208,7 +208,7 @@ def test_a_state_holds_the_merges_so_that_they_are_not_made_again(kind: TaskKind
 def test_a_state_holds_the_fallbacks() -> None:
     units = history(2, "reader", 10)
     build = built(units, ScriptedModel("garbage"))
-    assert build.fallbacks["record written by rule"] == len(units)
+    assert build.fallbacks["record written by rule, not by the model"] == len(units)
     restored = FlexaBuild(build.config, services(ScriptedModel([])))
     asyncio.run(restored.restore(build.state()))
     assert restored.fallbacks == build.fallbacks

@@ -135,21 +135,24 @@ def test_after_one_unusable_reply_it_asks_again(unusable: str | ModelError) -> N
 def test_after_two_unusable_replies_the_rule_writes_and_it_is_counted(unusable: str | ModelError) -> None:
     writing = Writing([unusable, unusable])
     assert writing.record() == by_rule(CHAT)
-    assert writing.fallbacks == {"record written by rule": 1}
+    assert writing.fallbacks == {"record written by rule, not by the model": 1}
 
 
 def test_a_model_that_refuses_leaves_a_rule_writers_memory() -> None:
     writing = Writing("refuse")
     assert writing.record(STEPS) == by_rule(STEPS)
     assert writing.merge(["1: a -> b", "2: c -> d"]) == merge_by_rule(["1: a -> b", "2: c -> d"], 120)
-    assert writing.fallbacks == {"record written by rule": 1, "records merged by rule": 1}
+    assert writing.fallbacks == {
+        "record written by rule, not by the model": 1,
+        "records merged by rule, not by the model": 1,
+    }
     assert writing.model.calls["memory"] == 4
 
 
 def test_a_model_that_follows_no_instruction_leaves_a_rule_writers_records() -> None:
     writing = Writing("garbage")
     assert writing.record(STEPS) == by_rule(STEPS)
-    assert writing.fallbacks == {"record written by rule": 1}
+    assert writing.fallbacks == {"record written by rule, not by the model": 1}
 
 
 def test_other_failures_are_the_callers() -> None:
@@ -194,4 +197,4 @@ def test_a_merge_is_asked_for_twice_and_then_made_by_rule(unusable: str | ModelE
     assert Writing([unusable, "ok"]).merge() == "ok"
     writing = Writing([unusable, unusable])
     assert writing.merge(["Ann sang.", "Bo left."]) == "Ann sang. Bo left."
-    assert writing.fallbacks == {"records merged by rule": 1}
+    assert writing.fallbacks == {"records merged by rule, not by the model": 1}
