@@ -1,8 +1,7 @@
 """Run a sweep as a Ray job: ``ray job submit --working-dir . -- python ray_jobs/sweep.py CONFIG --out FOLDER``.
 
 The same command again resumes. The last line of output is a JSON object that says how the sweep ended; the exit code
-is 0
-when it is complete, 1 when it is not, 2 when it could not start.
+is 0 when it is complete, 1 when it is not, 2 when it could not start.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Replies on disk: no call is paid twice, and no paid reply is lost.
 
 An *intent* goes to disk before a call is sent, the reply before it is used. So at most the calls in flight when a
-process is
-killed are sent again, and each of those has an intent that says so. Equal calls at the same time are one call: the
-others wait
-for its reply.
+process is killed are sent again, and each of those has an intent that says so. Equal calls at the same time are one
+call: the others wait for its reply.
 """
 
 from __future__ import annotations
@@ -49,8 +47,7 @@ class SqliteReplyStore:
     Args:
         path: the file; its folder is made.
         session: name of the run that writes. Open intents of the same session are calls that may still be in flight
-        when
-            this process has been restarted; those of others are calls whose outcome nobody knows.
+            when this process has been restarted; those of others are calls whose outcome nobody knows.
 
     Writes of many callers are committed together, each durable (fsync) when its method returns.
     """

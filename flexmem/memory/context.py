@@ -37,10 +37,8 @@ class Memory:
     """A memory for one chat history.
 
     The history is cut into units as it grows. The newest, within a quarter of the budget and at least the newest one,
-    stay as
-    they are; the others are written to the method once and shown through its rendering (docs/methods.md 0.6). One call
-    at a
-    time.
+    stay as they are; the others are written to the method once and shown through its rendering (docs/methods.md 0.6).
+    One call at a time.
 
     Args:
         method: a method's name (``flexmem methods``).

@@ -77,8 +77,7 @@ async def finish_build(
     arm: Arm, units: Sequence[Unit], tools: BuildTools, repeat: int, store: BuildStore, key: str
 ) -> FinishedBuild:
     """Restore a build, or write it from its units. One that a model wrote is kept at once, since it was paid; others
-    are
-    kept when their group ends.
+    are kept when their group ends.
 
     Raises:
         KeptBuildError: the kept build is damaged.

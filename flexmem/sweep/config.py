@@ -160,8 +160,7 @@ def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> Sweep
 
     Raises:
         ConfigError: the file is missing or no YAML (with line), a key is unknown (with the nearest known one), or a
-        value
-            is not allowed.
+            value is not allowed.
     """
     try:
         text = path.read_text("utf-8")

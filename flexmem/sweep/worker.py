@@ -36,8 +36,7 @@ class EpisodeWorker:
     """Runs groups one after the other or side by side; histories are shared between them.
 
     With ``replies`` no model call is paid twice; ``owner`` names this worker to the store, which gives up its calls
-    when
-    told that it is gone.
+    when told that it is gone.
     """
 
     def __init__(
