@@ -32,6 +32,9 @@ def status(
         console().print(table)
         for line in error_lines(found):
             console().print(line, markup=False, highlight=False)
+        if found["running"]:
+            to_go = f", {found['eta_s']:.0f} s to go" if found["eta_s"] else ""
+            console().print(f"running: {found['rate']:.1f} episodes/s over the last minute{to_go}")
         console().print(f"{found['done']:,} of {found['planned']:,} episodes done, {found['failed']:,} of them failed")
     raise typer.Exit(exit_code(found))
 

@@ -57,6 +57,18 @@ def lock_for_writing(out: Path, wait_s: float = 60.0) -> IO[bytes]:
         return file
 
 
+def is_written(out: Path) -> bool:
+    """Whether some process holds a run folder's lock; touches nothing."""
+    try:
+        with (out / _LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def make_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     """Rows as a table of the named schema; a key that the schema lacks is an error."""
     schema = TABLES[name]

@@ -138,6 +138,10 @@ def test_the_status_of_a_complete_run(flexmem: Flexmem, finished: Path) -> None:
         "done": 30,
         "failed": 0,
         "complete": True,
+        "running": False,
+        "rate": None,
+        "eta_s": None,
+        "tokens": {"reader_input_tokens": 0, "reader_output_tokens": 0},
         "failures": {},
         "errors": [],
     }
