@@ -226,6 +226,8 @@ class _Driver:
                     self._note(group, counts)
             self._on_progress(self._progress)
         self._ray.get(self._writer.barrier.remote())
+        if self._replies is not None:
+            self._ray.get(self._replies.close.remote())
         self._settle()
         return SweepOutcome(
             self._progress.planned, self._progress.done, self._progress.counts, stopped, tuple(self._lost)

@@ -79,7 +79,7 @@ class SyntheticBenchmark:
         return (
             "Synthetic conversations out of template grammars: these figures serve development and questions of scale, "
             "and say nothing about any public benchmark.",
-            f"{config.conversations} conversations of about {config.tokens:,} tokens with {config.questions} questions "
+            f"Conversations: {config.conversations} of about {config.tokens:,} tokens with {config.questions} questions "
             f"each, seed {config.seed}.",
             "Unanswerable questions have neither answer nor evidence; a reply scores 1 if it says so, else 0.",
         )

@@ -32,6 +32,10 @@ class ReplyActor:
         """Give up the calls of a worker that died."""
         return await self._store.release(owner)
 
+    async def close(self) -> None:
+        """Write what waits and leave a plain file behind; nothing may be asked any more."""
+        self._store.close()
+
     async def pid(self) -> int:
         """Process id, for tests that kill it."""
         return os.getpid()
