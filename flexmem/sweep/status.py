@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from flexmem.sweep.results import is_written, read_columns
 
 ERRORS_SHOWN = 10
 RATE_OVER_S = 60.0
+_EPISODE = ("episode", "benchmark", "arm", "budget", "outcome", "error_class", "error", "reader", "finished_at")
 TOKENS = ("reader_input_tokens", "reader_output_tokens")
 
 
@@ -26,68 +28,81 @@ def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
         RunFolderError: not a run folder, or of another schema version. TornPartError: a part can't be read.
     """
     manifest = read_manifest(out)
-    done: Counter[tuple[Any, ...]] = Counter()
-    failed: Counter[tuple[Any, ...]] = Counter()
-    errors: Counter[tuple[str, str]] = Counter()
-    seen: set[str] = set()
-    now = now or datetime.now(UTC)
-    recent = 0
-    tokens: dict[str, int | None] = dict.fromkeys(TOKENS, 0)
-    columns = ["episode", "benchmark", "arm", "budget", "outcome", "error_class", "error", "reader", "finished_at"]
-    for table in read_columns(out, "episodes", [*columns, *TOKENS]):
+    tally = _Tally(now or datetime.now(UTC))
+    for table in read_columns(out, "episodes", [*_EPISODE, *TOKENS]):
         for row in table.to_pylist():
-            if row["episode"] in seen:
-                continue
-            seen.add(row["episode"])
-            cell = (row["benchmark"], row["arm"], row["budget"])
-            done[cell] += 1
-            ended = row["finished_at"]
-            recent += ended is not None and (now - ended).total_seconds() <= RATE_OVER_S
-            if row["reader"] is not None:
-                for name in TOKENS:
-                    tokens[name] = _sum(tokens[name], row[name])
-            if row["outcome"] == "failed":
-                failed[cell] += 1
-                errors[row["error_class"], row["error"]] += 1
-    failures: Counter[str] = Counter()
+            tally.episode(row)
     for table in read_columns(out, "failures", ["episode", "error_class", "error"]):
         for row in table.to_pylist():
-            if row["episode"] not in seen:  # a later attempt made the others good
-                failures[row["error_class"]] += 1
-                errors[row["error_class"], row["error"]] += 1
-    cells = [
-        {
-            "benchmark": cell["benchmark"],
-            "arm": cell["arm"],
-            "budget": cell["budget"],
-            "planned": cell["n"],
-            "done": done[cell["benchmark"], cell["arm"], cell["budget"]],
-            "failed": failed[cell["benchmark"], cell["arm"], cell["budget"]],
-        }
-        for cell in manifest["planned"]
-    ]
-    planned = sum(cell["planned"] for cell in cells)
+            tally.failure(row)
+    cells = [tally.cell(planned) for planned in manifest["planned"]]
+    planned, done = (sum(cell[key] for cell in cells) for key in ("planned", "done"))
     running = is_written(out)
-    rate = recent / RATE_OVER_S if running else None
-    left = planned - sum(done.values())
+    rate = tally.recent / RATE_OVER_S if running else None
     return {
         "run": str(out),
         "name": manifest["name"],
         "planned": planned,
-        "done": sum(done.values()),
-        "failed": sum(failed.values()),
+        "done": done,
+        "failed": sum(cell["failed"] for cell in cells),
         "complete": all(cell["done"] >= cell["planned"] for cell in cells),
         "running": running,
         "rate": rate,
-        "eta_s": left / rate if rate else None,
-        "tokens": tokens,
-        "failures": dict(failures),
+        "eta_s": (planned - done) / rate if rate else None,
+        "tokens": tally.tokens,
+        "failures": dict(tally.failures),
         "errors": [
             {"class": error_class, "error": error, "times": times}
-            for (error_class, error), times in errors.most_common(ERRORS_SHOWN)
+            for (error_class, error), times in tally.errors.most_common(ERRORS_SHOWN)
         ],
         "cells": cells,
     }
+
+
+class _Tally:
+    """Counts of a run's rows, each episode once."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._seen: set[str] = set()
+        self._done: Counter[tuple[Any, ...]] = Counter()
+        self._failed: Counter[tuple[Any, ...]] = Counter()
+        self.recent = 0
+        self.tokens: dict[str, int | None] = dict.fromkeys(TOKENS, 0)
+        self.failures: Counter[str] = Counter()
+        self.errors: Counter[tuple[str, str]] = Counter()
+
+    def episode(self, row: Mapping[str, Any]) -> None:
+        """Count a finished episode."""
+        if row["episode"] in self._seen:
+            return
+        self._seen.add(row["episode"])
+        cell = (row["benchmark"], row["arm"], row["budget"])
+        self._done[cell] += 1
+        ended = row["finished_at"]
+        self.recent += ended is not None and (self._now - ended).total_seconds() <= RATE_OVER_S
+        if row["reader"] is not None:
+            for name in TOKENS:
+                self.tokens[name] = _sum(self.tokens[name], row[name])
+        if row["outcome"] == "failed":
+            self._failed[cell] += 1
+            self.errors[row["error_class"], row["error"]] += 1
+
+    def failure(self, row: Mapping[str, Any]) -> None:
+        """Count a failed attempt, after all episodes: unless a later one made it good."""
+        if row["episode"] not in self._seen:
+            self.failures[row["error_class"]] += 1
+            self.errors[row["error_class"], row["error"]] += 1
+
+    def cell(self, planned: Mapping[str, Any]) -> dict[str, Any]:
+        """A planned cell with what is done of it."""
+        place = (planned["benchmark"], planned["arm"], planned["budget"])
+        return {
+            **{key: planned[key] for key in ("benchmark", "arm", "budget")},
+            "planned": planned["n"],
+            "done": self._done[place],
+            "failed": self._failed[place],
+        }
 
 
 def _sum(total: int | None, more: int | None) -> int | None:

@@ -598,13 +598,13 @@ def test_another_budget_reads_the_builds_that_are_there(tmp_path: Path) -> None:
 def test_a_build_that_cant_be_kept_is_said_and_stops_nobody(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stateless(fake.FakeBuild):
         def state(self) -> bytes:
-            raise NotImplementedError("no state")
+            raise RuntimeError("no state")
 
     monkeypatch.setattr(fake, "FakeBuild", Stateless)
     fake.register(monkeypatch, "stateless", fake.everything)
     assert run(planned(arms=["stateless"], budgets=[100_000]), out) == {"ok": 6}
     (said,) = {fallback["reason"] for row in rows(out, "builds") for fallback in row["fallbacks"]}
-    assert said == "build not kept (NotImplementedError: no state)"
+    assert said == "build not kept (RuntimeError: no state)"
 
 
 def test_a_kept_build_that_is_damaged_is_named(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,8 +79,8 @@ class SyntheticBenchmark:
         return (
             "Synthetic conversations out of template grammars: these figures serve development and questions of scale, "
             "and say nothing about any public benchmark.",
-            f"Conversations: {config.conversations} of about {config.tokens:,} tokens, {config.questions} questions each, "
-            f"seed {config.seed}.",
+            f"Conversations: {config.conversations} of about {config.tokens:,} tokens, {config.questions} questions, "
+            f"each from seed {config.seed}.",
             "Unanswerable questions have neither answer nor evidence; a reply scores 1 if it says so, else 0.",
         )
 
