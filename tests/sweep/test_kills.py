@@ -114,6 +114,7 @@ def test_a_job_script_says_how_it_ended_in_its_last_line(driver: Driver) -> None
         "errors": [],
         "stopped": None,
         "lost": [],
+        "torn": [],
     }
     before = contents(driver.out / "episodes")
     code, output, errors = driver.finish(command)
