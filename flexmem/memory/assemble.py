@@ -10,7 +10,7 @@ from flexmem.memory.selection import Fragment
 
 def total_tokens(fragments: Sequence[Fragment]) -> int:
     """T of the fragments' concatenation."""
-    return sum(fragment.tokens for fragment in fragments)
+    return sum([fragment.tokens for fragment in fragments])
 
 
 def assemble(
@@ -22,16 +22,17 @@ def assemble(
 ) -> Rendering:
     """Join fragments in their order; the blocks cover the text without gap or overlap."""
     blocks = []
-    position = 0
-    for fragment in fragments:
-        end = position + len(fragment.text)
-        blocks.append(
-            RenderedBlock(fragment.uids, fragment.resolution, fragment.pieces, position, end, fragment.tokens)
-        )
+    texts = []
+    position = total = 0
+    for text, tokens, uids, resolution, pieces in fragments:
+        end = position + len(text)
+        blocks.append(RenderedBlock(uids, resolution, pieces, position, end, tokens))
+        texts.append(text)
+        total += tokens
         position = end
     return Rendering(
-        text="".join(fragment.text for fragment in fragments),
-        tokens=total_tokens(fragments),
+        text="".join(texts),
+        tokens=total,
         blocks=tuple(blocks),
         ranking=tuple(ranking),
         degraded=degraded or {},

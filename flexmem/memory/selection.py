@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 from flexmem import tokens
@@ -58,6 +59,7 @@ class PieceTable:
     headers: dict[int, str] = field(default_factory=dict)
     header_tokens: dict[int, int] = field(default_factory=dict)
     unit_texts: dict[int, str] = field(default_factory=dict)
+    shown_texts: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.uids)
@@ -77,8 +79,11 @@ class PieceTable:
                 self.inexact.add(piece.index)
 
     def text(self, piece: int) -> str:
-        """A piece's text."""
-        return self.unit_texts[self.uids[piece]][self.starts[piece] : self.ends[piece]]
+        """A piece's text; kept, since what was shown once is mostly shown again."""
+        if piece not in self.shown_texts:
+            unit_text = self.unit_texts[self.uids[piece]]
+            self.shown_texts[piece] = unit_text[self.starts[piece] : self.ends[piece]]
+        return self.shown_texts[piece]
 
 
 @dataclass(frozen=True)
@@ -154,15 +159,7 @@ class Selection:
 
     def groups(self) -> dict[int, list[int]]:
         """Chosen pieces by unit, both in time order."""
-        groups: dict[int, list[int]] = {}
-        uids = self._table.uids
-        for piece in sorted(self.order):
-            uid = uids[piece]
-            if uid in groups:
-                groups[uid].append(piece)
-            else:
-                groups[uid] = [piece]
-        return groups
+        return {uid: list(group) for uid, group in groupby(sorted(self.order), self._table.uids.__getitem__)}
 
 
 class Fragment(NamedTuple):
@@ -179,24 +176,31 @@ class Fragment(NamedTuple):
 
 def group_fragment(table: PieceTable, uid: int, group: Sequence[int], resolution: Resolution) -> Fragment:
     """A unit's chosen pieces in original order under the unit's header, a gap marker where two are not neighbours."""
-    costs, starts, ends = table.costs, table.starts, table.ends
-    unit_text = table.unit_texts[uid]
+    kept = table.shown_texts
     parts = [table.headers[uid]]
-    total = table.header_tokens[uid]
-    run_start = starts[group[0]]
-    previous = group[0] - 1
+    following = group[0]
+    gaps = 0
     for piece in group:
-        if piece != previous + 1:
-            parts += (unit_text[run_start : ends[previous]], GAP)
-            total += gap_tokens()
-            run_start = starts[piece]
-        total += costs[piece]
-        previous = piece
-    parts.append(unit_text[run_start : ends[previous]])
+        if piece != following:
+            parts.append(GAP)
+            gaps += 1
+        parts.append(kept[piece] if piece in kept else table.text(piece))
+        following = piece + 1
     if table.inexact.isdisjoint(group):
+        total = table.header_tokens[uid] + sum(map(table.costs.__getitem__, group)) + gaps * gap_tokens()
         return Fragment("".join(parts), total, (uid,), resolution, tuple(group))
-    text = "".join(part if part.endswith("\n") else part + "\n" for part in parts)
+    text = _with_line_breaks(parts)
     return Fragment(text, tokens.count(text), (uid,), resolution, tuple(group))
+
+
+def _with_line_breaks(parts: Sequence[str]) -> str:
+    """The parts joined, a line break put where a piece without one is followed by a gap or by the end."""
+    text = ""
+    for part in parts:
+        if part is GAP and not text.endswith("\n"):
+            text += "\n"
+        text += part
+    return text if text.endswith("\n") else text + "\n"
 
 
 def selection_fragments(table: PieceTable, selection: Selection) -> list[Fragment]:

@@ -27,7 +27,7 @@ def inner_products(vectors: VectorArray, query: VectorArray) -> VectorArray:
     """
     if vectors.ndim != 2 or query.shape != vectors.shape[1:]:
         raise ValueError(f"a query of shape {query.shape} can't be compared with vectors of shape {vectors.shape}")
-    products: VectorArray = np.einsum("ij,j->i", vectors, query.astype(np.float32, copy=False))
+    products: VectorArray = np.vecdot(vectors, query.astype(np.float32, copy=False))
     return products
 
 

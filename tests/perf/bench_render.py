@@ -94,7 +94,7 @@ class Naive:
         scores = BM25Okapi([content_words(piece.content) for piece in self._pieces]).get_scores(
             content_words(query.text)
         )
-        cosines = np.einsum("ij,j->i", self._vectors, query.vector)
+        cosines = np.vecdot(self._vectors, query.vector)
         order = sorted(range(len(self._pieces)), key=lambda i: (-scores[i], -cosines[i], i))
         chosen: dict[int, list[int]] = {}
         room, misses = BUDGET, 0
