@@ -90,6 +90,7 @@ class FlexaBuild(IndexedBuild):
         }
 
     async def restore_extra(self, extra: dict[str, Any]) -> None:
+        """Take back records and timelines; vectors and links are made from them again."""
         records = [
             Record(fields["uid"], fields["text"], tuple(fields["keywords"]), tuple(fields["entities"]))
             for fields in extra["records"]

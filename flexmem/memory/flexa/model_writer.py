@@ -44,6 +44,11 @@ class ModelWriter:
         self._fallbacks = fallbacks
 
     async def write(self, unit: Unit, previous: str | None) -> Record:
+        """The model's record, else the rule's (docs/methods.md A.8).
+
+        Raises:
+            ModelError: the model could not be asked.
+        """
         by_rule = self._rule.record(unit)
         prompt = template(f"flexa_record_{unit.kind}").substitute(
             words=self._config.record_words,
