@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from flexmem.analysis.manifest import Manifest, RunError, read_manifest
+from flexmem.analysis.manifest import SCHEMA_VERSIONS, Manifest, RunError, read_manifest
+from flexmem.dataset import DatasetBusyError, TableFileError, TableSchemaError, each_file, file_schema, read_file
 
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -196,8 +196,18 @@ class Run:
             RunError: a file can't be read, or lacks a column.
         """
         schema, wanted = COLUMNS[table], tuple(extra)
-        files = sorted(path for path in (self.folder / table).glob("*.parquet") if not path.name.startswith("."))
-        parts = [_read(path, schema, wanted) for path in files]
+        try:
+            parts = each_file(self.folder / table, lambda path: _read(path, schema, wanted))
+        except TableSchemaError as error:
+            versions = " and ".join(map(str, SCHEMA_VERSIONS))
+            raise RunError(f"{error}; schema versions {versions} have no such file") from error
+        except TableFileError as error:
+            raise RunError(
+                f"{error}: it is torn or damaged. Move it away and give the run's command again; the episodes that "
+                "only this file holds are then done anew"
+            ) from error
+        except DatasetBusyError as error:
+            raise RunError(str(error)) from error
         if not parts:
             rows = schema.empty_table()
             for name in wanted:
@@ -218,24 +228,14 @@ def load(folder: Path | str) -> Run:
 
 
 def _read(path: Path, schema: pa.Schema, extra: Sequence[str]) -> pa.Table:
-    columns = [*schema.names, *extra]
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in columns if name not in file.schema_arrow.names]
-            if missing:
-                raise RunError(f"{path} lacks the columns {', '.join(missing)}: no table of schema version 1")
-            table = file.read(columns=columns).select(columns)
-    except FileNotFoundError as error:
-        raise RunError(f"{path} vanished while it was read: the run is being compacted, ask again") from error
-    except (pa.ArrowException, OSError) as error:
-        raise RunError(
-            f"{path} can't be read as Parquet: it is torn or damaged ({error}). Move it away and give the run's "
-            "command again; the episodes that only this file holds are then done anew"
-        ) from error
-    try:
-        return table.cast(pa.schema([*schema, *(table.schema.field(name) for name in extra)]))
-    except pa.ArrowException as error:
-        raise RunError(f"{path} has a column of another type than schema version 1: {error}") from error
+    """One file's usual columns, and extra ones in the types that it has them in."""
+    if not extra:
+        return read_file(path, schema)
+    stored = file_schema(path)
+    missing = [name for name in extra if name not in stored.names]
+    if missing:
+        raise TableSchemaError(f"{path}: lacks the columns {', '.join(missing)}")
+    return read_file(path, pa.schema([*schema, *(stored.field(name) for name in extra)]))
 
 
 def _without_duplicates(rows: pa.Table, key: Sequence[str], table: str) -> Frame:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-SCHEMA_VERSIONS = (1,)
+SCHEMA_VERSIONS = (1, 2)
 """Versions of the tables that this package reads."""
 
 

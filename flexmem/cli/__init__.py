@@ -6,6 +6,7 @@ import os
 
 import typer
 
+from flexmem.cli.collect import collect
 from flexmem.cli.data import data_app
 from flexmem.cli.doctor import doctor
 from flexmem.cli.methods import methods
@@ -21,7 +22,7 @@ app = typer.Typer(
     help="Memory methods for LLM agents, and the harness that compares them.",
 )
 app.add_typer(data_app, name="data")
-for command in (doctor, methods, plan, run, status, retry, report):
+for command in (doctor, methods, plan, run, status, retry, report, collect):
     app.command()(command)
 
 

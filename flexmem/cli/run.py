@@ -101,6 +101,8 @@ def execute_sweep(sweep: SweepConfig, folder: Path, workers: int | None, *, as_j
         console().print(f"results: {folder}", soft_wrap=True, markup=False, highlight=False)
     for torn in outcome.torn:
         notes().print(f"note: torn part set aside, its episodes have run again: {torn}")
+    for note in outcome.notes:
+        notes().print(f"note: {note}")
     for line in error_lines(found):
         notes().print(f"error: {line}")
     if outcome.stopped:

@@ -21,7 +21,8 @@ from flexmem.sweep.failures import describe
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Group, Plan
 from flexmem.sweep.preflight import check_models
-from flexmem.sweep.results import finished_keys, lock_for_writing, remove_leftovers, set_torn_aside
+from flexmem.sweep.recovery import recover
+from flexmem.sweep.results import finished_keys, lock_for_writing
 
 GROUPS_PER_WORKER = 2  # the next one is at hand when one ends
 REPLIES = "replies.sqlite"
@@ -60,7 +61,7 @@ OnProgress = Callable[[Progress], None]
 @dataclass(frozen=True)
 class SweepOutcome:
     """How a sweep ended. ``stopped`` says why it gave up, empty if it did not; ``lost`` names groups whose workers
-    kept dying.
+    kept dying; ``notes`` say what else a user should know.
     """
 
     planned: int
@@ -69,6 +70,7 @@ class SweepOutcome:
     stopped: str = ""
     lost: tuple[str, ...] = ()
     torn: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -110,8 +112,7 @@ def _finished_so_far(out: Path) -> tuple[set[str], tuple[str, ...]]:
     if not out.exists():
         return set(), ()
     with lock_for_writing(out):
-        remove_leftovers(out)
-        torn = tuple(map(str, set_torn_aside(out)))
+        torn = tuple(map(str, recover(out)))
         return finished_keys(out), torn
 
 
@@ -226,11 +227,17 @@ class _Driver:
                     self._note(group, counts)
             self._on_progress(self._progress)
         self._ray.get(self._writer.barrier.remote())
+        problem = "" if stopped else self._ray.get(self._writer.finish.remote())
         if self._replies is not None:
             self._ray.get(self._replies.close.remote())
         self._settle()
         return SweepOutcome(
-            self._progress.planned, self._progress.done, self._progress.counts, stopped, tuple(self._lost)
+            self._progress.planned,
+            self._progress.done,
+            self._progress.counts,
+            stopped,
+            tuple(self._lost),
+            notes=(problem,) if problem else (),
         )
 
     def _start_workers(self, config: SweepConfig) -> _Workers:

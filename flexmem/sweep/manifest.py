@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import subprocess
+import uuid
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from flexmem.sweep.config import ConfigError
+from flexmem.sweep.durable import write_json
 from flexmem.sweep.fingerprint import digest
 from flexmem.sweep.plan import Plan
-from flexmem.sweep.tables import SCHEMA_VERSION
+from flexmem.sweep.tables import READABLE_VERSIONS, SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
 _KEPT = ("fields", "planned", "arms", "data_digests", "metrics", "notes")  # what a later sweep adds to
@@ -43,8 +44,10 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
     metrics = {loaded.name: list(loaded.benchmark.metrics) for loaded in plan.benchmarks}
     notes = plan.notes()
     path = out / MANIFEST
+    run_id = uuid.uuid4().hex
     if path.exists():
         old = read_manifest(out)
+        run_id = old["run_id"]
         _check(out, old["fields"], fields)
         fields = {
             **fields,
@@ -63,6 +66,7 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         raise RunFolderError(f"{out}: is not empty and holds no {MANIFEST}; give an empty folder or a run's own")
     return {
         "schema_version": SCHEMA_VERSION,
+        "run_id": run_id,
         "name": plan.config.name,
         "config": plan.config.model_dump(mode="json"),
         "fields": fields,
@@ -96,25 +100,16 @@ def read_manifest(out: Path) -> dict[str, Any]:
         found = manifest["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path}: is damaged: {error}") from error
-    if found != SCHEMA_VERSION:
+    if found not in READABLE_VERSIONS:
+        readable = " and ".join(map(str, READABLE_VERSIONS))
         raise RunFolderError(
-            f"{out}: holds results of schema version {found}, this flexmem writes {SCHEMA_VERSION}; "
+            f"{out}: holds results of schema version {found}, this flexmem reads {readable}; "
             "take another output folder, or the flexmem that made it"
         )
     missing = [key for key in _KEPT if key not in manifest]
     if missing:
         raise RunFolderError(f"{path}: is damaged: it lacks {', '.join(missing)}")
-    return dict(manifest)
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file so that it is either the old one or the new one, whatever happens."""
-    temporary = path.with_name(f".tmp-{path.name}")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1, default=str)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    return {"run_id": digest(manifest["fields"]), **manifest}  # version 1 had none
 
 
 def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

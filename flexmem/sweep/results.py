@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from flexmem.dataset import TableFileError, each_file, live_files, read_file
 from flexmem.sweep.config import ConfigError
+from flexmem.sweep.durable import write_table
 from flexmem.sweep.tables import TABLES
 
-_TEMPORARY = ".tmp-"
-TORN = "torn"
+WHAT_TO_DO = "move it away, and its episodes run again"
 # An episode's row says that all else about it is on disk, so it goes last.
 WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "episodes")
 
@@ -78,74 +77,34 @@ def make_table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def write_parts(out: Path, part: str, tables: Mapping[str, pa.Table]) -> int:
-    """Write one part of each table, durable when this returns: temporary file, fsync, rename, fsync of the folder.
+def write_parts(
+    out: Path, part: str, tables: Mapping[str, pa.Table], merged: Mapping[str, Container[str]] | None = None
+) -> int:
+    """Write one part of each table, durable when this returns. Returns the rows of ``episodes``.
 
-    ``part`` names the files; writing the same part again replaces it. Returns the rows of ``episodes``.
+    ``part`` names the files; writing the same part again replaces it, unless it is one of those that are ``merged`` (by
+    table, file names): then its rows are there already.
     """
+    file = f"part-{part}.parquet"
     for name in WRITE_ORDER:
         table = tables.get(name)
-        if table is None or not table.num_rows:
+        if table is None or not table.num_rows or file in (merged or {}).get(name, ()):
             continue
-        write_beside(out / name, part, table)
+        (out / name).mkdir(parents=True, exist_ok=True)
+        write_table(out / name / file, table)
     return tables["episodes"].num_rows if "episodes" in tables else 0
 
 
-def write_beside(folder: Path, part: str, table: pa.Table) -> Path:
-    """Add a part to a table's folder; it is there whole or not at all, and durable when this returns."""
-    folder.mkdir(parents=True, exist_ok=True)
-    final = folder / f"part-{part}.parquet"
-    replace_part(final, table)
-    return final
-
-
-def replace_part(path: Path, table: pa.Table) -> None:
-    """Write a part over an older one, which stays until the new one is durable."""
-    temporary = path.with_name(f"{_TEMPORARY}{path.name.removeprefix('part-')}")
-    with temporary.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
-
-
-def remove_leftovers(out: Path) -> int:
-    """Delete temporary files of an interrupted run; returns how many there were. Only while no writer runs."""
-    leftovers = [path for name in TABLES for path in (out / name).glob(f"{_TEMPORARY}*")]
-    for path in leftovers:
-        path.unlink()
-    return len(leftovers)
-
-
 def parts(out: Path, name: str) -> list[Path]:
-    """A table's parts, in order of their names."""
-    return sorted((out / name).glob("part-*.parquet"))
+    """The files that hold a table's rows now.
 
-
-def set_torn_aside(out: Path) -> list[Path]:
-    """Move parts that can't be read to ``torn/``, with the parts of other tables that were written with them; returns
-    what was moved. Their episodes have no row then, and run again. Only while no writer runs.
+    Raises:
+        TornPartError: a record of merges is damaged.
     """
-    broken = {path.name for name in TABLES for path in parts(out, name) if not _readable(path, name)}
-    moved = []
-    for name in TABLES:
-        for path in parts(out, name):
-            if path.name in broken:
-                aside = out / TORN / name / path.name
-                aside.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(path, aside)
-                moved.append(aside)
-    return moved
-
-
-def _readable(path: Path, name: str) -> bool:
-    """Whether footer and keys can be read; a page that is damaged elsewhere is found by whoever reads it."""
     try:
-        read_part(path, name, TABLES[name].names[:1])
-    except TornPartError:
-        return False
-    return True
+        return live_files(out / name)
+    except TableFileError as error:
+        raise TornPartError(str(error)) from error
 
 
 def finished_keys(out: Path) -> set[str]:
@@ -157,31 +116,25 @@ def finished_keys(out: Path) -> set[str]:
     return {key for table in read_columns(out, "episodes", ["episode"]) for key in table["episode"].to_pylist()}
 
 
-def read_columns(out: Path, name: str, columns: list[str]) -> Iterator[pa.Table]:
-    """Columns of a table, part by part.
+def read_columns(out: Path, name: str, columns: list[str]) -> list[pa.Table]:
+    """Columns of a table, file by file; each row once, though a run may merge files meanwhile.
 
     Raises:
         TornPartError: a part can't be read; the message names it.
     """
-    for path in parts(out, name):
-        yield read_part(path, name, columns)
+    try:
+        return each_file(out / name, lambda path: read_file(path, TABLES[name], columns))
+    except TableFileError as error:
+        raise TornPartError(f"{error}; {WHAT_TO_DO}") from error
 
 
 def read_part(path: Path, name: str, columns: list[str] | None = None) -> pa.Table:
-    """One part of a table, whole or some columns.
+    """One file of a table, whole or some columns.
 
     Raises:
         TornPartError: it can't be read.
     """
     try:
-        return pq.read_table(path, columns=columns, schema=TABLES[name])
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TornPartError(f"{path}: can't be read ({error}); move it away, and its episodes run again") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return read_file(path, TABLES[name], columns)
+    except TableFileError as error:
+        raise TornPartError(f"{error}; {WHAT_TO_DO}") from error

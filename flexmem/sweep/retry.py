@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexmem.sweep.durable import write_table
 from flexmem.sweep.failures import FINAL, ErrorClass
-from flexmem.sweep.results import lock_for_writing, parts, read_part, replace_part, write_beside
+from flexmem.sweep.results import lock_for_writing, parts, read_part
 
 RETRIED = "retried"
 
@@ -33,20 +34,22 @@ def set_aside(out: Path, error_class: ErrorClass) -> int:
         wanted = pa.array(sorted(set(failed)), type=pa.string())
         for name in ("renderings", "episodes"):  # the episode's row is what makes it finished: it goes last
             for path in parts(out, name):
-                _split(out, name, path, wanted)
+                move_rows(out / RETRIED, name, path, wanted)
     return len(wanted)
+
+
+def move_rows(aside: Path, name: str, path: Path, episodes: pa.Array) -> None:
+    """Move the rows of some episodes from one file of a table to a folder of that table below ``aside``."""
+    table = read_part(path, name)
+    leaving = pc.is_in(table["episode"], value_set=episodes)
+    if not pc.any(leaving).as_py():
+        return
+    (aside / name).mkdir(parents=True, exist_ok=True)
+    write_table(aside / name / f"part-{uuid.uuid4().hex}.parquet", table.filter(leaving))
+    write_table(path, table.filter(pc.invert(leaving)))
 
 
 def _failed(table: pa.Table, error_class: ErrorClass) -> pa.Table:
     return table.filter(
         pc.and_kleene(pc.equal(table["outcome"], "failed"), pc.equal(table["error_class"], error_class))
     )
-
-
-def _split(out: Path, name: str, path: Path, wanted: pa.Array) -> None:
-    table = read_part(path, name)
-    leaving = pc.is_in(table["episode"], value_set=wanted)
-    if not pc.any(leaving).as_py():
-        return
-    write_beside(out / RETRIED / name, uuid.uuid4().hex, table.filter(leaving))
-    replace_part(path, table.filter(pc.invert(leaving)))

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""A run of an older one is taken over: 1 had fresh parts only, in the same columns."""
+
+PARTITIONS: dict[str, tuple[str, ...]] = {"episodes": ("benchmark", "arm", "budget")}
+"""Columns by which a table's merged files are partitioned; other tables have none."""
 
 _SCORE = pa.struct([("metric", pa.string()), ("value", pa.float64())])
 _COUNT = pa.struct([("name", pa.string()), ("tokens", pa.int64())])

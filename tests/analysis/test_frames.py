@@ -74,10 +74,10 @@ class TestNoRun:
         with pytest.raises(RunError, match="not a run folder"):
             load(folder.path)
 
-    @pytest.mark.parametrize("version", [0, 2, None])
+    @pytest.mark.parametrize("version", [0, 99, None])
     def test_another_schema_version(self, folder: RunFolder, version: int | None) -> None:
         folder.plan([{"arm": "a", "n": 1}], schema_version=version)
-        with pytest.raises(RunError, match=rf"schema version {version}, this flexmem reads 1"):
+        with pytest.raises(RunError, match=rf"schema version {version}, this flexmem reads 1, 2;"):
             load(folder.path)
 
     @pytest.mark.parametrize("text", ["{", "", "[1]", "\xff"])
@@ -114,7 +114,7 @@ class TestDamage:
         folder.write("episodes", [episode("a", "q1")])
         torn = folder.write("episodes", [episode("a", "q2")])
         torn.write_bytes(torn.read_bytes()[:keep])
-        with pytest.raises(RunError, match=rf"{torn.name} can't be read as Parquet: it is torn"):
+        with pytest.raises(RunError, match=rf"{torn.name}: can't be read .*: it is torn"):
             _ = load(folder.path).episodes
 
     def test_damage_inside_is_named(self, folder: RunFolder) -> None:
@@ -130,7 +130,7 @@ class TestDamage:
         folder.plan([{"arm": "a", "n": 1}])
         part = folder.write("episodes", [episode("a", "q1")])
         pq.write_table(pq.read_table(part).drop_columns(["usd", "score"]), part)
-        with pytest.raises(RunError, match=rf"{part.name} lacks the columns score, usd"):
+        with pytest.raises(RunError, match=rf"{part.name}: lacks the columns score, usd"):
             _ = load(folder.path).episodes
 
     def test_a_column_of_another_type(self, folder: RunFolder) -> None:
@@ -138,7 +138,7 @@ class TestDamage:
         part = folder.write("episodes", [episode("a", "q1")])
         table = pq.read_table(part).drop_columns(["score"]).append_column("score", pa.array(["high"]))
         pq.write_table(table, part)
-        with pytest.raises(RunError, match=rf"{part.name} has a column of another type"):
+        with pytest.raises(RunError, match=rf"{part.name}: column score is of another type: string, not double"):
             _ = load(folder.path).episodes
 
     def test_a_row_without_a_key(self, folder: RunFolder) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flexmem.benchmarks.protocol import Instance, Question
 from flexmem.ports import Embedder, IndexConfig, VectorArray
 from flexmem.retrieval.index import IndexSnapshot, LocalIndex
 from flexmem.sweep.config import SweepConfig, parse_config
+from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Group, LoadedBenchmark, Plan
-from flexmem.sweep.results import finished_keys, parts, write_parts
+from flexmem.sweep.results import finished_keys, read_columns, write_parts
 from flexmem.sweep.tables import TABLES
 from flexmem.sweep.worker import EpisodeWorker
 
@@ -120,7 +120,14 @@ class InProcess:
 
 def rows(out: Path, table: str) -> list[Row]:
     """All rows of a table, in the order of its parts."""
-    return [row for path in parts(out, table) for row in pq.read_table(path, schema=TABLES[table]).to_pylist()]
+    return [row for part in read_columns(out, table, TABLES[table].names) for row in part.to_pylist()]
+
+
+def open_manifest(out: Path, plan: Plan) -> dict[str, Any]:
+    """As a run does it: checked, then written."""
+    manifest = plan_manifest(out, plan)
+    write_manifest(out, manifest)
+    return manifest
 
 
 def by_key(found: Iterable[Row], key: str = "episode") -> dict[str, Row]:

@@ -11,7 +11,7 @@ import pytest
 
 from flexmem.memory.protocol import Resolution
 from flexmem.sweep.plan import make_plan
-from flexmem.sweep.results import remove_leftovers
+from flexmem.sweep.recovery import remove_leftovers
 
 from . import fake_methods as fake
 from .harness import LOCOMO, InProcess, Row, rows, sweep

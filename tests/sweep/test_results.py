@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flexmem.sweep.recovery import remove_leftovers, set_torn_aside
 from flexmem.sweep.results import (
     WRITE_ORDER,
     FolderBusyError,
@@ -20,8 +21,6 @@ from flexmem.sweep.results import (
     lock_for_writing,
     make_table,
     parts,
-    remove_leftovers,
-    set_torn_aside,
     write_parts,
 )
 from flexmem.sweep.sink import RowSink
@@ -74,7 +73,7 @@ def test_a_write_that_fails_leaves_no_part_and_what_was_there_stays(out: Path, m
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("flexmem.sweep.results.pq.write_table", full)
+    monkeypatch.setattr("flexmem.sweep.durable.pq.write_table", full)
     with pytest.raises(OSError, match="No space left"):
         write_parts(out, "b", episodes("k2"))
     assert finished_keys(out) == {"k1"}

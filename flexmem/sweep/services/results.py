@@ -1,4 +1,4 @@
-"""The result writer: rows of all workers become Parquet parts, one after the other."""
+"""The result writer: rows of all workers become Parquet parts, one after the other, merged as they grow many."""
 
 from __future__ import annotations
 
@@ -10,30 +10,66 @@ from typing import Any
 
 import pyarrow as pa
 
-from flexmem.sweep.results import lock_for_writing, write_parts
+from flexmem.dataset import merge_of
+from flexmem.sweep.merging import PARTS_PER_MERGE, abandon_merges, finish_merges, merge_parts, merged_parts
+from flexmem.sweep.results import lock_for_writing, parts, write_parts
+from flexmem.sweep.tables import TABLES
 
 
 class ResultActor:
     """Writes parts; a part that comes twice, after a restart, replaces itself."""
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str, parts_per_merge: int = PARTS_PER_MERGE) -> None:
         self._out = Path(out)
         self._folder = lock_for_writing(self._out)  # held as long as this process lives
         self._lock = asyncio.Lock()
+        self._parts_per_merge = parts_per_merge
+        self._merged = {name: merged_parts(self._out, name) for name in TABLES}
+        self._fresh = {name: sum(merge_of(path) is None for path in parts(self._out, name)) for name in TABLES}
+        self._problem = ""
 
     async def write(self, part: str, tables: Mapping[str, pa.Table]) -> int:
         """Write one part; returns its episodes when they are durable."""
         async with self._lock:
-            return await asyncio.to_thread(write_parts, self._out, part, tables)
+            return await asyncio.to_thread(self._write, part, tables)
 
     async def barrier(self) -> None:
         """Return when all that came before is written."""
         async with self._lock:
             return
 
+    async def finish(self) -> str:
+        """Merge what there is, when no more will come. Returns why it could not be merged, else an empty text; the rows
+        are safe in either case.
+        """
+        async with self._lock:
+            for name in TABLES:
+                await asyncio.to_thread(self._merge, name, least=1, whole=True)
+                await asyncio.to_thread(finish_merges, self._out, name)
+            return self._problem
+
     async def pid(self) -> int:
         """Process id, for tests that kill it."""
         return os.getpid()
+
+    def _write(self, part: str, tables: Mapping[str, pa.Table]) -> int:
+        written = write_parts(self._out, part, tables, self._merged)
+        for name in tables:
+            self._fresh[name] += 1
+            if self._fresh[name] >= self._parts_per_merge:
+                self._merge(name, least=self._parts_per_merge, whole=False)
+        return written
+
+    def _merge(self, name: str, *, least: int, whole: bool) -> None:
+        if self._problem:
+            return
+        try:
+            merge_parts(self._out, name, least=least, whole=whole)
+        except OSError as error:  # a merge needs room for both, its parts none: results go on without it
+            self._problem = f"parts are not merged any more: {error}"
+            abandon_merges(self._out, name)
+        self._fresh[name] = 0
+        self._merged[name] = merged_parts(self._out, name)
 
 
 class ResultClient:
