@@ -4,7 +4,7 @@ through these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -195,6 +195,12 @@ class HistoryIndex(Protocol):
 
     def cosine_at(self, vector: VectorArray, pieces: IntArray) -> VectorArray:
         """`cosine` of some pieces only, shape (len(pieces),), equal to the bit."""
+        ...
+
+    def nearest(self, vector: VectorArray) -> Iterator[IntArray]:
+        """All pieces by (-cosine, index): consecutive stretches, none empty, each made when it is asked for. Who needs
+        the best few asks for no more, and a large corpus is not sorted.
+        """
         ...
 
 

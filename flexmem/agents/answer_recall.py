@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from flexmem.history import Piece, Unit
@@ -56,21 +56,29 @@ def _normal(word: str) -> str:
 
 
 class WordFinder:
-    """Finds answer words in a history and in renderings of it, without reading a rendering's verbatim text again."""
+    """Finds answer words in a history and in renderings of it, without reading a rendering's verbatim text again.
 
-    def __init__(self, units: Sequence[Unit], pieces: Sequence[Piece]) -> None:
-        self._units = units
+    Args:
+        units: the history.
+        pieces: the same, cut.
+        words: the answers' words that will be asked for; None: all.
+    """
+
+    def __init__(self, units: Iterable[Unit], pieces: Iterable[Piece], words: Collection[str] | None = None) -> None:
+        wanted = None if words is None else frozenset(words)
+        self._headers = [unit.header for unit in units]
         self._pieces_with: dict[str, array[int]] = {}
         for piece in pieces:
-            for word in answer_words(piece.text):
+            held = answer_words(piece.text)
+            for word in held if wanted is None else held & wanted:
                 self._pieces_with.setdefault(word, array("i")).append(piece.index)
-        self._headers = {word for unit in units for word in answer_words(unit.header)}
+        self._header_words = {word for header in self._headers for word in answer_words(header)}
 
     def is_extractive(self, answer: frozenset[str]) -> bool:
         """Whether all of the answer's words occur in the history (its dates included): the population of answer
         recall.
         """
-        return bool(answer) and all(word in self._pieces_with or word in self._headers for word in answer)
+        return bool(answer) and all(word in self._pieces_with or word in self._header_words for word in answer)
 
     def recall(self, answer: frozenset[str], rendering: Rendering) -> float:
         """Share of the answer's words that the rendering's text holds, in [0, 1].
@@ -87,7 +95,7 @@ class WordFinder:
                 break
             text = rendering.text[block.start : block.end]
             if block.resolution in VERBATIM:
-                headers = [self._units[uid].header for uid in block.uids]
+                headers = [self._headers[uid] for uid in block.uids]
                 text = "".join(header for header in headers if text.startswith(header))
             missing -= _words_of_line(text)
         return 1 - len(missing) / len(answer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from flexmem.history import Block, Piece, Unit
+from flexmem.history import Piece, Unit
 from flexmem.memory.protocol import VERBATIM, Rendering
 
 
@@ -38,25 +38,33 @@ class Visibility:
 
 
 class EvidenceMap:
-    """Where the turns of a history stand among its pieces."""
+    """Where turns of a history stand among its pieces.
 
-    def __init__(self, units: Sequence[Unit], pieces: Sequence[Piece]) -> None:
-        self._pieces: dict[str, tuple[int, ...]] = {}
-        self._places: dict[str, tuple[Unit, Block]] = {}
+    Args:
+        units: the history.
+        pieces: the same, cut.
+        turns: ids of the turns that will be asked for; None: all. A large history has far more than its questions name.
+    """
+
+    def __init__(self, units: Iterable[Unit], pieces: Iterable[Piece], turns: Collection[str] | None = None) -> None:
+        self._texts: dict[str, str] = {}
         by_block: dict[tuple[int, int], list[int]] = {}
-        for piece in pieces:
-            by_block.setdefault((piece.uid, piece.block), []).append(piece.index)
+        found: dict[str, list[int]] = {}
         for unit in units:
             for number, block in enumerate(unit.blocks):
-                if block.kind == "turn":
-                    self._pieces[block.source] = tuple(by_block[unit.uid, number])
-                    self._places[block.source] = (unit, block)
+                if block.kind == "turn" and (turns is None or block.source in turns):
+                    found[block.source] = by_block[unit.uid, number] = []
+                    self._texts[block.source] = squeeze(unit.text[block.content_start : block.end])
+        for piece in pieces:
+            if (piece.uid, piece.block) in by_block:
+                by_block[piece.uid, piece.block].append(piece.index)
+        self._pieces = {turn_id: tuple(indices) for turn_id, indices in found.items()}
 
     def pieces_of(self, turn_id: str) -> tuple[int, ...]:
         """The pieces that make up a turn.
 
         Raises:
-            KeyError: the history has no such turn.
+            KeyError: the history has no such turn, or it is not one of those that would be asked for.
         """
         return self._pieces[turn_id]
 
@@ -85,13 +93,9 @@ class EvidenceMap:
             for block in rendering.blocks
             if block.resolution in VERBATIM
         ]
-        texts = [self._text(turn_id) for turn_id in evidence]
+        texts = [self._texts[turn_id] for turn_id in evidence]
         visible = sum(any(text in block for block in verbatim) for text in texts)
         return Visibility(len(texts), visible, visible)
-
-    def _text(self, turn_id: str) -> str:
-        unit, block = self._places[turn_id]
-        return squeeze(unit.text[block.content_start : block.end])
 
     def rank(self, evidence: Iterable[str], order: Sequence[int]) -> int | None:
         """Rank, from 1, of the first piece of an evidence turn in ``order`` (all pieces, best first); None without

@@ -59,12 +59,12 @@ class Instance:
     """
 
     instance_id: str
-    sessions: tuple[Session, ...]
+    sessions: Sequence[Session]
     questions: tuple[Question, ...]
     unit_tokens: int = 2_000
 
     @cached_property
-    def units(self) -> list[Unit]:
+    def units(self) -> Sequence[Unit]:
         """The history's units (docs/methods.md 0.5)."""
         return split_sessions(self.sessions, history=self.instance_id, limit=self.unit_tokens)
 

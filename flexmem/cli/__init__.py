@@ -7,6 +7,7 @@ import os
 import typer
 
 from flexmem.cli.collect import collect
+from flexmem.cli.compare import compare
 from flexmem.cli.data import data_app
 from flexmem.cli.doctor import doctor
 from flexmem.cli.methods import methods
@@ -22,7 +23,7 @@ app = typer.Typer(
     help="Memory methods for LLM agents, and the harness that compares them.",
 )
 app.add_typer(data_app, name="data")
-for command in (doctor, methods, plan, run, status, retry, report, collect):
+for command in (doctor, methods, plan, run, status, retry, report, compare, collect):
     app.command()(command)
 
 

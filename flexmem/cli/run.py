@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
 from flexmem.cli.output import INCOMPLETE, INTERRUPTED, console, expected_errors, notes, print_json
@@ -21,7 +23,8 @@ from flexmem.sweep.config import ConfigError, SweepConfig, load_config
 from flexmem.sweep.plan import Plan, make_plan
 
 if TYPE_CHECKING:
-    from flexmem.sweep.engine import OnProgress, SweepOutcome
+    from flexmem.sweep.progress import OnProgress, Progress, SweepOutcome
+    from flexmem.sweep.stall import Stall
 
 LOG_EVERY_S = 10.0
 
@@ -42,7 +45,7 @@ def plan(config: ConfigPath, *, as_json: Json = False) -> None:
         budget = "-" if cell["budget"] is None else f"{cell['budget']:,}"
         table.add_row(cell["benchmark"], cell["arm"], budget, cell["reader"] or "-", f"{cell['n']:,}")
     console().print(table)
-    console().print(f"{sum(cell['n'] for cell in cells):,} episodes in {sum(1 for _ in planned.groups()):,} builds")
+    console().print(f"{sum(cell['n'] for cell in cells):,} episodes in {planned.size()[0]:,} builds")
     _print_notes(planned)
 
 
@@ -93,6 +96,7 @@ def execute_sweep(sweep: SweepConfig, folder: Path, workers: int | None, *, as_j
         "stopped": outcome.stopped or None,
         "lost": list(outcome.lost),
         "torn": list(outcome.torn),
+        "recycled": outcome.recycled,
     }
     if as_json:
         print(json.dumps(summary))
@@ -141,7 +145,7 @@ def _print_notes(planned: Plan) -> None:
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[Any]:
+def _progress(name: str) -> Iterator[OnProgress]:
     """A bar on a terminal, a log line now and then elsewhere."""
     screen = Console(stderr=True)
     if screen.is_terminal:
@@ -152,18 +156,18 @@ def _progress(name: str) -> Iterator[Any]:
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
         )
-        with Progress(*columns, console=screen) as bar:
+        with Bar(*columns, console=screen) as bar:
             task = bar.add_task(name, total=None, rate="")
 
-            def show(progress: Any) -> None:
+            def show(progress: Progress) -> None:
                 rate = f"{progress.rate:.0f}/s"
                 bar.update(task, total=progress.planned, completed=progress.done, rate=rate)
 
-            yield show
+            yield _telling_stalls(show, screen)
         return
     said = [float("-inf"), -1]
 
-    def log(progress: Any) -> None:
+    def log(progress: Progress) -> None:
         now = time.monotonic()
         finished = progress.done == progress.planned
         if progress.done == said[1] or (now - said[0] < LOG_EVERY_S and not finished):
@@ -172,4 +176,22 @@ def _progress(name: str) -> Iterator[Any]:
         eta = f", {progress.eta_s:.0f} s to go" if progress.eta_s else ""
         screen.print(f"{name}: {progress.done:,} of {progress.planned:,} episodes, {progress.rate:.0f}/s{eta}")
 
-    yield log
+    yield _telling_stalls(log, screen)
+
+
+def _telling_stalls(show: OnProgress, screen: Console) -> OnProgress:
+    """``show``, and a line when a sweep comes to a stand and one when it goes on."""
+    standing: Stall | None = None
+    say = partial(screen.print, markup=False, highlight=False, soft_wrap=True)
+
+    def tell(progress: Progress) -> None:
+        nonlocal standing
+        show(progress)
+        now = progress.stall
+        if now is not None and standing is None:
+            say(f"stalled: {now}")
+        elif now is None and standing is not None:
+            say(f"no longer stalled after {standing.seconds:.0f} s")
+        standing = now
+
+    return tell

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from flexmem.cli.output import COMPLETE, INCOMPLETE, console, expected_errors, print_json
+from flexmem.sweep.stall import Stall
 
 
 def status(
@@ -35,6 +36,10 @@ def status(
         if found["running"]:
             to_go = f", {found['eta_s']:.0f} s to go" if found["eta_s"] else ""
             console().print(f"running: {found['rate']:.1f} episodes/s over the last minute{to_go}")
+            for line in activity_lines(found):
+                console().print(line, markup=False, highlight=False, soft_wrap=True)
+        for line in cost_lines(found):
+            console().print(line, markup=False, highlight=False)
         console().print(f"{found['done']:,} of {found['planned']:,} episodes done, {found['failed']:,} of them failed")
     raise typer.Exit(exit_code(found))
 
@@ -42,6 +47,37 @@ def status(
 def error_lines(found: dict[str, Any]) -> list[str]:
     """What went wrong, most frequent first."""
     return [f"{error['times']:,} x {error['class']}: {error['error']}" for error in found["errors"]]
+
+
+def activity_lines(found: dict[str, Any]) -> list[str]:
+    """What a run that goes on is doing, as its driver said last."""
+    if found["heartbeat_s"] is None:
+        return []
+    ago = f"{found['heartbeat_s']:.0f} s ago"
+    if found["workers"] is None:
+        return [f"in flight: not known, the driver spoke last {ago}"]
+    stages = ", ".join(f"{number:,} {stage}" for stage, number in found["in_flight"].items())
+    workers = found["workers"]
+    memory = f", up to {workers['memory_mb']:,} MB each" if workers["memory_mb"] else ""
+    lines = [
+        f"in flight, {ago}: {stages or 'nothing'}",
+        f"workers: {workers['number']}, {workers['starting']} of them starting, {found['recycled']} recycled{memory}",
+    ]
+    if found["stall"]:
+        lines.append(f"stalled: {Stall(**found['stall'])}")
+    return lines
+
+
+def cost_lines(found: dict[str, Any]) -> list[str]:
+    """Tokens of the models that were called, and what they cost where that is known."""
+    lines = []
+    for role in ("reader", "memory"):
+        used = [found["tokens"][f"{role}_{kind}_tokens"] for kind in ("input", "output")]
+        if any(number != 0 for number in used):
+            read, written = ("unknown" if number is None else f"{number:,}" for number in used)
+            usd = f", {found['usd']:.2f} USD" if role == "reader" and found["usd"] is not None else ""
+            lines.append(f"{role} model: {read} tokens in, {written} out{usd}")
+    return lines
 
 
 def exit_code(found: dict[str, Any]) -> int:

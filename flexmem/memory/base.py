@@ -11,21 +11,31 @@ from flexmem.memory.protocol import MethodConfig, WriteOrderError
 from flexmem.memory.selection import PieceTable
 from flexmem.memory.state import pack_state, unpack_state
 from flexmem.ports import HistoryIndex, IndexConfig, Services
+from flexmem.retrieval.prefix import Prefix
 
 
 class IndexedBuild:
     """Base of builds over a `HistoryIndex`. A subclass adds `written` (what it does with each unit) and
     `extra`/`restore_extra` (what it saves beside the units).
+
+    ``units`` are those written so far. They are the index's, which may make a unit anew at each access; what a
+    rendering needs of every unit stands in ``table``.
     """
 
     def __init__(self, family: str, config: MethodConfig, services: Services, index: IndexConfig) -> None:
         self._family = family
         self._config = config
         self.services = services
-        self.index: HistoryIndex = services.open_index(index)
-        self.units: list[Unit] = []
-        self.table = PieceTable()
+        opened = services.open_index(index)
+        self.index: HistoryIndex = opened
+        self._written: Prefix[Unit] = Prefix(lambda: opened.units)
+        self.table = PieceTable(lambda piece: opened.pieces[piece].text)
         self.fallbacks: Counter[str] = Counter()
+
+    @property
+    def units(self) -> Sequence[Unit]:
+        """The units written so far, by uid."""
+        return self._written
 
     @property
     def pieces(self) -> Sequence[Piece]:
@@ -40,7 +50,7 @@ class IndexedBuild:
         try:
             await self.written(unit)
         except BaseException:
-            self.units.pop()  # its pieces stay in the index, which only grows
+            self._written.length -= 1  # its pieces stay in the index, which only grows
             raise
 
     def state(self) -> bytes:
@@ -73,7 +83,8 @@ class IndexedBuild:
             )
         if unit.uid == len(self.index.units):
             await self.index.append(unit)
-            self.table.extend(unit, (self.index.pieces[i] for i in self.index.unit_pieces(unit.uid)))
+            written = self.index.unit_pieces(unit.uid)
+            self.table.extend(unit, self.index.pieces[written.start : written.stop])
         elif unit.digest != self.index.units[unit.uid].digest:
             raise WriteOrderError(f"unit {unit.label} of {unit.history!r} is not the one whose writing failed before")
-        self.units.append(unit)
+        self._written.length += 1

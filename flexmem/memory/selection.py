@@ -7,7 +7,7 @@ again on the hot path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from flexmem.memory.protocol import Resolution
 
 GAP = "[...]\n"
 _ALL_FIT = 1 << 40  # tokens: more than any history has
+_TEXTS_KEPT = 1 << 14  # of pieces that were shown; some 5 MB
 
 
 def gap_tokens() -> int:
@@ -44,21 +45,21 @@ _GAP_TOKENS = _Lazy(GAP)
 
 @dataclass
 class PieceTable:
-    """What filling needs to know of each piece and unit, in plain lists: row i is piece i. Text stays in the units.
+    """What filling needs to know of each piece and unit, in plain lists: row i is piece i, or unit i. Text stays where
+    ``text_of`` finds a piece's.
 
-    ``costs`` are tokens, and one more where a gap would add a line break. Piece i is
-    ``unit_texts[uids[i]][starts[i]:ends[i]]``; neighbours in a unit meet. ``inexact`` holds the pieces whose counts do
-    not simply add up: no line break at the end, or a beginning that could merge into the line break before it.
+    ``costs`` are tokens, and one more where a gap would add a line break. Neighbours in a unit meet. ``inexact`` holds
+    the pieces whose counts do not simply add up: no line break at the end, or a beginning that could merge into the
+    line break before it. ``unit_tokens`` are those of whole units, ``header_tokens`` of their headers.
     """
 
+    text_of: Callable[[int], str]
     uids: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
     inexact: set[int] = field(default_factory=set)
-    headers: dict[int, str] = field(default_factory=dict)
-    header_tokens: dict[int, int] = field(default_factory=dict)
-    unit_texts: dict[int, str] = field(default_factory=dict)
+    headers: list[str] = field(default_factory=list)
+    header_tokens: list[int] = field(default_factory=list)
+    unit_tokens: list[int] = field(default_factory=list)
     shown_texts: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -66,23 +67,22 @@ class PieceTable:
 
     def extend(self, unit: Unit, pieces: Iterable[Piece]) -> None:
         """Add the next unit and its pieces."""
-        self.headers[unit.uid] = unit.header
-        self.header_tokens[unit.uid] = tokens.count(unit.header)
-        self.unit_texts[unit.uid] = unit.text
+        self.headers.append(unit.header)
+        self.header_tokens.append(tokens.count(unit.header))
+        self.unit_tokens.append(unit.tokens)
         for piece in pieces:
             whole_line = piece.text.endswith("\n")
             self.uids.append(unit.uid)
             self.costs.append(piece.tokens + (0 if whole_line else 1))
-            self.starts.append(piece.start)
-            self.ends.append(piece.end)
             if not whole_line or not tokens.starts_plainly(piece.text):
                 self.inexact.add(piece.index)
 
     def text(self, piece: int) -> str:
         """A piece's text; kept, since what was shown once is mostly shown again."""
         if piece not in self.shown_texts:
-            unit_text = self.unit_texts[self.uids[piece]]
-            self.shown_texts[piece] = unit_text[self.starts[piece] : self.ends[piece]]
+            if len(self.shown_texts) >= _TEXTS_KEPT:
+                self.shown_texts.clear()
+            self.shown_texts[piece] = self.text_of(piece)
         return self.shown_texts[piece]
 
 

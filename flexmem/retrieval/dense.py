@@ -7,6 +7,7 @@ one experiment rank near-ties differently.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -133,7 +134,8 @@ def top_k_exact(
     """The k rows of (n, d) unit ``vectors`` with the largest cosines to a (d,) unit ``query``, best first, ties by
     index: ids and cosines, each of shape (min(k, n),). Exact, and equal for both back-ends.
 
-    ``faiss`` reads the matrix in place, read-only ones too, and pays for large ones. Needs the extra ``sweep``.
+    ``faiss`` reads the matrix in place, read-only ones too, and pays for large ones. It comes with the extra ``sweep``;
+    where it is not installed numpy takes its place, since the results are the same.
     """
     k = min(k, len(vectors))
     if k <= 0:
@@ -144,11 +146,17 @@ def top_k_exact(
 
 
 def _faiss_top_k(vectors: VectorArray, query: VectorArray, k: int) -> tuple[IntArray, VectorArray] | None:
-    """As `top_k_exact`; None where rounding leaves open which rows are the best."""
-    import faiss
-
+    """As `top_k_exact`; None where rounding leaves open which rows are the best, and without FAISS."""
+    faiss = _faiss()
+    if faiss is None:
+        return None
     wanted = min(len(vectors), 2 * k + _FAISS_SPARE)
-    scores, ids = faiss.knn(query[None].astype(np.float32, copy=False), vectors, wanted, faiss.METRIC_INNER_PRODUCT)
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)  # one query is bound by memory: more threads make it no faster, and others need them
+    try:
+        scores, ids = faiss.knn(query[None].astype(np.float32, copy=False), vectors, wanted, faiss.METRIC_INNER_PRODUCT)
+    finally:
+        faiss.omp_set_num_threads(threads)
     candidates = np.sort(ids[0])
     best = _best(candidates, inner_products(vectors[candidates], query), k)
     # faiss rounds in its own way: a row that it left out may be better by the error of two float32 sums of d products.
@@ -156,6 +164,16 @@ def _faiss_top_k(vectors: VectorArray, query: VectorArray, k: int) -> tuple[IntA
     if wanted < len(vectors) and best[1][-1] <= scores[0, -1] + slack:
         return None
     return best
+
+
+@cache
+def _faiss() -> Any:
+    """FAISS, loaded when it is first needed: it takes memory and time. None where it is not installed."""
+    try:
+        import faiss
+    except ImportError:
+        return None
+    return faiss
 
 
 def _best(ids: IntArray, cosines: VectorArray, k: int) -> tuple[IntArray, VectorArray]:

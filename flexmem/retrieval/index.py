@@ -4,7 +4,7 @@ processes share. Both are a `flexmem.ports.HistoryIndex` and give results that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, overload
@@ -16,11 +16,16 @@ from flexmem.history import Piece, Unit, cut_pieces
 from flexmem.ports import Embedder, FloatArray, IndexConfig, IntArray, VectorArray
 from flexmem.retrieval.bm25 import Bm25, Bm25Index, FrozenBm25, RankBm25
 from flexmem.retrieval.dense import GrowingArray, VectorStore, cosines_at, spread_cosines
+from flexmem.retrieval.nearest import LARGE_CORPUS, nearest_chunks
+from flexmem.retrieval.ordering import cosine_chunks
+from flexmem.retrieval.packed import PackedUnits
+from flexmem.retrieval.prefix import Prefix
 from flexmem.retrieval.text import content_words
 
 _STATE_VERSION = 1
 _FIELDS = ("uid", "block", "start", "content_start", "end", "tokens")
 _UID, _TOKENS = _FIELDS.index("uid"), _FIELDS.index("tokens")
+_RUN = 1 << 10  # pieces that are made from one look at their columns
 _NOT_DENSE = "this index holds no vectors: its configuration says dense=False"
 
 
@@ -30,7 +35,8 @@ class IndexStateError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class IndexSnapshot:
-    """A finished history, frozen: what `SharedIndex` reads in place. It pickles, its arrays out of band.
+    """A finished history, frozen: what `SharedIndex` reads in place. It pickles, its arrays out of band, and its texts
+    are arrays.
 
     ``columns`` has shape (pieces, 6): uid, block, start, content_start, end, tokens. ``first_pieces`` (units + 1,) is
     where each unit's pieces begin. ``plain`` and ``stemmed`` are the arrays of `Bm25.arrays`, None with the reference
@@ -38,7 +44,7 @@ class IndexSnapshot:
     """
 
     config: IndexConfig
-    units: tuple[Unit, ...]
+    units: PackedUnits
     columns: IntArray
     first_pieces: IntArray
     plain: Mapping[str, NDArray[Any]] | None
@@ -155,6 +161,14 @@ class LocalIndex:
             return np.empty(0, dtype=np.float32)
         return self._vectors.cosine_at(vector, pieces)
 
+    def nearest(self, vector: VectorArray) -> Iterator[IntArray]:
+        """All pieces by (-cosine, index), lazily (`HistoryIndex.nearest`).
+
+        Raises:
+            IndexStateError: the index is not dense.
+        """
+        return cosine_chunks(self.cosine(vector))
+
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What `restore` needs beside the units themselves: a JSON-able part and arrays (none where not dense)."""
         description = self._describe()
@@ -194,7 +208,7 @@ class LocalIndex:
             words.append(bm25.arrays() if isinstance(bm25, Bm25) else None)
         return IndexSnapshot(
             config=self.config,
-            units=tuple(self._units),
+            units=PackedUnits(self._units),
             columns=self._columns.view,
             first_pieces=np.array(self._first_pieces, dtype=np.int64),
             plain=words[0],
@@ -250,22 +264,29 @@ class LocalIndex:
 
 
 class SharedIndex:
-    """A read-only index over a snapshot, used in place: no array is copied; pieces are made when they are looked at.
+    """A read-only index over a snapshot, used in place: no array is copied; units and pieces are made when they are
+    looked at.
 
     It is written like any other, so that a method need not know which it has; `append` only checks that the unit is the
     snapshot's next. Queries are answered once all of its units are written.
+
+    Args:
+        snapshot: the history.
+        large: from so many vectors on `nearest` asks FAISS for the best; results are the same.
     """
 
-    def __init__(self, snapshot: IndexSnapshot) -> None:
+    def __init__(self, snapshot: IndexSnapshot, *, large: int = LARGE_CORPUS) -> None:
         self.config = snapshot.config
         self._snapshot = snapshot
-        self._units: list[Unit] = []
-        self._pieces = _FrozenPieces(snapshot)
+        self._large = large
+        frozen = _FrozenPieces(snapshot)
+        self._units = Prefix(lambda: snapshot.units)
+        self._pieces = Prefix(lambda: frozen)
         self._words = [self._word_index(snapshot.plain, False), self._word_index(snapshot.stemmed, True)]
 
     @property
     def units(self) -> Sequence[Unit]:
-        """The units written so far, in order."""
+        """The units written so far, in order; each access makes the unit anew, equal to the one that was written."""
         return self._units
 
     @property
@@ -297,10 +318,10 @@ class SharedIndex:
         if not self._open:
             raise ValueError(f"unit {unit.uid} is not in the snapshot, whose {position} units are all written")
         own = self._snapshot.units[position]
-        if unit.uid != own.uid or (unit is not own and unit.digest != own.digest):
+        if unit != own:
             raise ValueError(f"unit {unit.uid} of {unit.history!r} is not unit {own.uid} of the shared snapshot")
-        self._units.append(own)
-        self._pieces.written = int(self._snapshot.first_pieces[position + 1])
+        self._units.length += 1
+        self._pieces.length = int(self._snapshot.first_pieces[position + 1])
 
     def bm25(self, text: str, *, stemmed: bool = False) -> FloatArray:
         """See `LocalIndex.bm25`.
@@ -335,6 +356,15 @@ class SharedIndex:
             return np.empty(0, dtype=np.float32)
         return cosines_at(self._snapshot.vectors, self._snapshot.rows, vector, pieces)
 
+    def nearest(self, vector: VectorArray) -> Iterator[IntArray]:
+        """See `LocalIndex.nearest`; raises as `cosine`. The best of a large corpus come from FAISS."""
+        if not self.config.dense:
+            raise IndexStateError(_NOT_DENSE)
+        self._check_written()
+        if self._snapshot.vectors is None or self._snapshot.rows is None:
+            return iter(())
+        return nearest_chunks(self._snapshot.vectors, self._snapshot.rows, vector, large=self._large)
+
     def _word_index(self, arrays: Mapping[str, NDArray[Any]] | None, stemmed: bool) -> FrozenBm25 | _WordIndex:
         return _WordIndex(self.config, self._pieces, stemmed=stemmed) if arrays is None else FrozenBm25(arrays)
 
@@ -351,14 +381,13 @@ class SharedIndex:
 
 
 class _FrozenPieces(Sequence[Piece]):
-    """The first ``written`` pieces of a snapshot, made from their columns at each access."""
+    """A snapshot's pieces, made from their columns at each access."""
 
     def __init__(self, snapshot: IndexSnapshot) -> None:
         self._snapshot = snapshot
-        self.written = 0
 
     def __len__(self) -> int:
-        return self.written
+        return len(self._snapshot.columns)
 
     @overload
     def __getitem__(self, index: int) -> Piece: ...
@@ -366,15 +395,20 @@ class _FrozenPieces(Sequence[Piece]):
     def __getitem__(self, index: slice) -> list[Piece]: ...
     def __getitem__(self, index: int | slice) -> Piece | list[Piece]:
         if isinstance(index, slice):
-            return [self._piece(position) for position in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"piece {index} of {len(self)}")
-        return self._piece(int(index) % len(self))
+            start, stop, step = index.indices(len(self))
+            return list(self._run(start, stop)) if step == 1 else [self[n] for n in range(start, stop, step)]
+        position = range(len(self))[index]
+        return next(self._run(position, position + 1))
 
-    def _piece(self, position: int) -> Piece:
-        uid, block, start, content_start, end, count = self._snapshot.columns[position].tolist()
-        text = self._snapshot.units[uid].text[start:end]
-        return Piece(position, uid, block, start, content_start, end, text, count)
+    def __iter__(self) -> Iterator[Piece]:
+        for start in range(0, len(self), _RUN):
+            yield from self._run(start, min(start + _RUN, len(self)))
+
+    def _run(self, start: int, stop: int) -> Iterator[Piece]:
+        texts = self._snapshot.units.texts
+        rows = self._snapshot.columns[start:stop].tolist()
+        for position, (uid, block, begin, content_start, end, count) in enumerate(rows, start):
+            yield Piece(position, uid, block, begin, content_start, end, texts[uid][begin:end], count)
 
 
 def _unit_pieces(first_pieces: Sequence[int] | IntArray, units: int, uid: int) -> range:

@@ -13,6 +13,7 @@ from flexmem.agents.controls import ControlBuild
 from flexmem.history import Unit
 from flexmem.memory.protocol import MemoryBuild, StateError
 from flexmem.ports import ChatModel, Embedder, IndexFactory, Services
+from flexmem.sweep.activity import Activity
 from flexmem.sweep.arms import Arm
 from flexmem.sweep.config import ConfigError
 from flexmem.sweep.metered import Meter, MeteredModel
@@ -71,6 +72,7 @@ class BuildTools:
     open_index: IndexFactory
     model: ChatModel | None
     clock: Callable[[], float] = time.perf_counter
+    activity: Activity = field(default_factory=Activity)
 
 
 async def finish_build(
@@ -83,7 +85,7 @@ async def finish_build(
         KeptBuildError: the kept build is damaged.
     """
     meter = Meter()
-    model = MeteredModel(tools.model, meter) if tools.model is not None else None
+    model = MeteredModel(tools.model, meter, tools.activity) if tools.model is not None else None
     services = Services(tools.embedder, tools.open_index, model, repeat)
     start = tools.clock()
     build: MemoryBuild = _ControlMemory(services) if arm.method is None else arm.method.build(services)
@@ -98,6 +100,7 @@ async def finish_build(
         return FinishedBuild(build, True, tools.clock() - start, meter, state)
     for unit in units:
         await build.write(unit)
+        tools.activity.step()
     finished = FinishedBuild(build, False, tools.clock() - start, meter)
     if arm.uses_memory_model:
         keep(finished, arm, store, key)

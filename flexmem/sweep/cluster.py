@@ -63,3 +63,8 @@ def episode_slots(ray: Any, engine: EngineEntry) -> int:
     if engine.workers is not None:
         return engine.workers
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def machines(ray: Any) -> int:
+    """How many machines of the cluster can run workers."""
+    return sum(1 for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU"))

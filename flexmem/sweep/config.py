@@ -108,6 +108,12 @@ class EngineEntry(_Section):
     """... and at least this often."""
     group_attempts: int = Field(3, ge=1)
     """How often work is given out again when its worker dies."""
+    stall_s: float = Field(120.0, gt=0)
+    """Seconds without any progress after which the run says what it waits for."""
+    worker_memory_mb: int | None = Field(None, ge=256)
+    """Memory of its own over which a worker is replaced, and over twice which it is killed; None: 60 % of a machine's
+    memory shared out among its workers, at least 1024.
+    """
     address: str | None = None
     """A Ray cluster's address; None: RAY_ADDRESS, else a Ray of its own on this machine."""
     object_store_mb: int = Field(512, ge=80)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,28 +21,32 @@ TEMPORARY = ".tmp-"
 def write_table(path: Path, table: pa.Table) -> None:
     """Write a Parquet file, zstd, over an older one if there is one; columns that its path tells are left out."""
     stored = table.drop_columns([name for name in partition_keys(path) if name in table.column_names])
-    temporary = path.with_name(f"{TEMPORARY}{path.name}")
-    with temporary.open("wb") as file:
+    with _replacing(path) as file:
         pq.write_table(stored, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    sync_folder(path.parent)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file over an older one if there is one."""
+    with _replacing(path) as file:
+        file.write(json.dumps(content, indent=1, default=str).encode())
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f"{TEMPORARY}{path.name}")
-    with temporary.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1, default=str)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    sync_folder(path.parent)
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except Exception:  # on a full disk half a file would take the room that others need
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
+def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

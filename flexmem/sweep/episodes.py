@@ -39,7 +39,7 @@ class ServiceFailedError(Exception):
 
 @dataclass(frozen=True)
 class RunTools:
-    """What a worker runs episodes with."""
+    """What a worker runs the episodes of one group with."""
 
     config: SweepConfig
     build_tools: BuildTools
@@ -70,6 +70,7 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
 
     Raises:
         StopRun: a call failed in a way that all would; rows made so far are delivered.
+        Exception: whatever ``tools.sink`` raises where rows can't be delivered.
     """
     counts: dict[str, int] = {}
     try:
@@ -83,13 +84,19 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
     tasks = iter(group.episodes)
     lanes = tools.config.engine.in_flight if tools.reader is not None else 1
     stopped: BaseException | None = None
+    undelivered: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as running:
             for _ in range(min(lanes, len(group.episodes))):
                 running.create_task(_lane(tasks, scene, tools, counts))
     except* StopRun as stops:
         stopped = stops.exceptions[0]
-    if stopped is not None:  # raised in the block above, Python before 3.11.4 would wrap it in a group again
+    except* Exception as failures:  # noqa: BLE001 - raised again below
+        undelivered = failures.exceptions[0]
+    # Raised in the blocks above, Python before 3.11.4 would wrap them in a group again.
+    if undelivered is not None:
+        raise undelivered
+    if stopped is not None:
         await tools.sink.deliver()
         raise stopped from None
     tools.sink.add("builds", _build_row(scene, tools, _keep(scene, tools)))
@@ -98,16 +105,13 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
 
 
 async def _set_scene(group: Group, arm: Arm, benchmark: Benchmark, history: History, tools: RunTools) -> _Scene:
-    finished = await finish_build(
-        arm, history.instance.units, _with_history(tools.build_tools, history), group.repeat, tools.store, group.build
-    )
-    places, words, cut = history.lookups(finished.build)
-    tools.rows.add_pieces(tools.sink, cut, history.instance.units, finished.build.pieces)
+    activity, units = tools.build_tools.activity, history.instance.units
+    with activity.during("writing", arm.name):
+        finished = await finish_build(arm, units, tools.build_tools, group.repeat, tools.store, group.build)
+    with activity.during("history", f"{group.benchmark}/{group.instance}"):
+        places, words, cut = history.lookups(finished.build)
+        await tools.rows.add_pieces(tools.sink, cut, units, finished.build.pieces)
     return _Scene(group, arm, benchmark, history.instance, history, finished, places, words, cut)
-
-
-def _with_history(tools: BuildTools, history: History) -> BuildTools:
-    return BuildTools(tools.embedder, history.open_index, tools.model, tools.clock)
 
 
 async def _lane(tasks: Iterator[EpisodeTask], scene: _Scene, tools: RunTools, counts: dict[str, int]) -> None:
@@ -128,7 +132,8 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
     question = scene.instance.questions[task.question]
     room = task.budget
     start = time.perf_counter()
-    rendering = await _render(scene, question, scene.history.question_vectors[task.question], room)
+    with tools.build_tools.activity.during("rendering", scene.arm.name):
+        rendering = await _render(scene, question, scene.history.question_vectors[task.question], room)
     render_ms = (time.perf_counter() - start) * 1e3
     row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
     row |= _measure(scene, task, question, rendering)
@@ -196,9 +201,10 @@ async def _read(scene: _Scene, question: Question, rendering: Rendering, tools: 
     prompt = scene.benchmark.reader_prompt(scene.instance, question, seed)
     start = time.perf_counter()
     try:
-        reply: ChatReply = await answer(
-            tools.reader, prompt, rendering.text, max_tokens=entry.max_tokens, effort=entry.effort
-        )
+        with tools.build_tools.activity.during("reader"):
+            reply: ChatReply = await answer(
+                tools.reader, prompt, rendering.text, max_tokens=entry.max_tokens, effort=entry.effort
+            )
     except ModelError as error:
         if classify(error) not in FINAL:
             raise
@@ -317,7 +323,8 @@ def stop_if_fatal(error: Exception) -> None:
 def _keep(scene: _Scene, tools: RunTools) -> dict[str, int]:
     """Keep the build; results stand whether or not that works, so what a method raises here is only recorded."""
     try:
-        keep(scene.finished, scene.arm, tools.store, scene.group.build)
+        with tools.build_tools.activity.during("results"):
+            keep(scene.finished, scene.arm, tools.store, scene.group.build)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a method raises

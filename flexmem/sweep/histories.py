@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,6 +64,10 @@ class DeferredIndex:
         """See `HistoryIndex.cosine_at`."""
         return self._index.cosine_at(vector, pieces) if self._index else np.zeros(0, dtype=np.float32)
 
+    def nearest(self, vector: VectorArray) -> Iterator[IntArray]:
+        """See `HistoryIndex.nearest`."""
+        return self._index.nearest(vector) if self._index else iter(())
+
 
 class History:
     """An instance with its questions' vectors, the ranks of their evidence, and its indexes.
@@ -80,6 +84,7 @@ class History:
         self._fetch = snapshots
         self._snapshots: dict[IndexConfig, asyncio.Future[IndexSnapshot]] = {}
         self._lookups: dict[str, tuple[EvidenceMap, WordFinder]] = {}
+        self._answers = [answer_words(question.answer or "") for question in instance.questions]
 
     async def prepare(self, embedder: Embedder) -> None:
         """Embed the questions and rank their evidence in the order that piece recovery takes (FlexA-Mem §6.4)."""
@@ -89,13 +94,13 @@ class History:
         for unit in self.instance.units:
             await index.append(unit)
         places, words, _ = self._lookups_of(index.pieces)
-        for question, vector in zip(questions, self.question_vectors, strict=True):
+        for question, vector, answer in zip(questions, self.question_vectors, self._answers, strict=True):
             rank = None
             if question.evidence:
                 order = order_pieces(index.bm25(question.text), index.cosine(vector))
                 rank = places.rank(question.evidence, order.tolist())
             self.evidence_ranks.append(rank)
-            self.extractive.append(words.is_extractive(answer_words(question.answer or "")))
+            self.extractive.append(words.is_extractive(answer))
 
     def open_index(self, config: IndexConfig) -> HistoryIndex:
         """An index to write the history's units into. All share one snapshot per cut; the vectors are always there."""
@@ -110,7 +115,9 @@ class History:
         cut = f"{self.instance.instance_id}/{hashlib.blake2b(ends.tobytes(), digest_size=4).hexdigest()}"
         if cut not in self._lookups:
             units = self.instance.units
-            self._lookups[cut] = (EvidenceMap(units, pieces), WordFinder(units, pieces))
+            turns = {turn_id for question in self.instance.questions for turn_id in question.evidence}
+            words = {word for answer in self._answers for word in answer}
+            self._lookups[cut] = (EvidenceMap(units, pieces, turns), WordFinder(units, pieces, words))
         return *self._lookups[cut], cut
 
     async def _snapshot(self, config: IndexConfig) -> IndexSnapshot:

@@ -1,4 +1,4 @@
-"""A chat model that counts what it is used for."""
+"""A chat model that counts what it is used for, and while it is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flexmem.ports import ChatModel, ChatReply, ChatRequest
+from flexmem.sweep.activity import Activity
 
 
 @dataclass
@@ -25,11 +26,12 @@ class Meter:
 
 
 class MeteredModel:
-    """Passes calls on and counts them."""
+    """The memory model: passes calls on and counts them."""
 
-    def __init__(self, model: ChatModel, meter: Meter) -> None:
+    def __init__(self, model: ChatModel, meter: Meter, activity: Activity) -> None:
         self._model = model
         self._meter = meter
+        self._activity = activity
         self.name = model.name
 
     def describe(self) -> Mapping[str, Any]:
@@ -38,6 +40,7 @@ class MeteredModel:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The model's reply."""
-        reply = await self._model.complete(request)
+        with self._activity.during("memory_model"):
+            reply = await self._model.complete(request)
         self._meter.note(reply)
         return reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,17 +68,29 @@ class Plan:
     memory: dict[str, Any] | None
     _instances: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def groups(self, done: Iterable[str] = ()) -> Iterator[Group]:
-        """The work that is left, one build at a time; ``done`` holds the keys of finished episodes."""
-        finished = done if isinstance(done, set | frozenset) else frozenset(done)
+    def groups(self, done: Collection[str] = ()) -> Iterator[Group]:
+        """The work that is left, one build at a time, worked out as it is asked for: a plan may have millions of
+        episodes. ``done`` holds the keys of finished ones.
+        """
         for loaded in self.benchmarks:
             for instance in loaded.instances.values():
                 questions = [question_digest(question) for question in instance.questions]
                 for arm in self.arms:
                     for repeat in range(self.config.repeats):
-                        group = self._group(loaded, instance, questions, arm, repeat, finished)
+                        group = self._group(loaded, instance, questions, arm, repeat, done)
                         if group.episodes:
                             yield group
+
+    def size(self, done: Collection[str] = ()) -> tuple[int, int]:
+        """How many groups and episodes `groups` gives; a matter of multiplying where nothing is done yet."""
+        if done:
+            groups = episodes = 0
+            for group in self.groups(done):
+                groups += 1
+                episodes += len(group.episodes)
+            return groups, episodes
+        asked = sum(1 for loaded in self.benchmarks for one in loaded.instances.values() if one.questions)
+        return asked * len(self.arms) * self.config.repeats, sum(cell["n"] for cell in self.cells())
 
     def budgets(self, arm: Arm) -> Sequence[int | None]:
         """The budgets that an arm runs at; [None] for one without."""
@@ -153,7 +165,7 @@ class Plan:
         questions: Sequence[str],
         arm: Arm,
         repeat: int,
-        done: frozenset[str] | set[str],
+        done: Collection[str],
     ) -> Group:
         fields = self.build_fields(loaded.name, instance, arm, repeat)
         build = build_key(fields)

@@ -11,6 +11,8 @@ from flexmem.history import Piece, Unit
 from flexmem.memory.protocol import VERBATIM, RenderedBlock, Rendering
 from flexmem.sweep.sink import RowSink
 
+_PIECES_AT_ONCE = 1 << 13  # rows that wait in the worker: a large history has hundreds of thousands
+
 
 def text_digest(text: str) -> str:
     """BLAKE2b-128 of a text."""
@@ -24,13 +26,19 @@ class RenderingRows:
         self._cuts: set[str] = set()
         self._kept: set[str] = set()
 
-    def add_pieces(self, sink: RowSink, cut: str, units: Sequence[Unit], pieces: Sequence[Piece]) -> None:
-        """Keep the pieces and unit headers of a cut."""
+    async def add_pieces(self, sink: RowSink, cut: str, units: Sequence[Unit], pieces: Sequence[Piece]) -> None:
+        """Keep the pieces and unit headers of a cut; those of a large one are handed on in parts of their own."""
         if cut in self._cuts:
             return
         self._cuts.add(cut)
-        for piece in pieces:
-            sink.add("pieces", _text_row(cut, "piece", piece.index, piece.tokens, piece.text))
+        try:
+            for piece in pieces:
+                sink.add("pieces", _text_row(cut, "piece", piece.index, piece.tokens, piece.text))
+                if (piece.index + 1) % _PIECES_AT_ONCE == 0:
+                    await sink.deliver()
+        except BaseException:
+            self._cuts.discard(cut)  # whoever comes next keeps them all
+            raise
         for unit in units:
             sink.add("pieces", _text_row(cut, "header", unit.uid, tokens.count(unit.header), unit.header))
 

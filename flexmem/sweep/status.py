@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from flexmem.sweep.heartbeat import read_heartbeat
 from flexmem.sweep.manifest import read_manifest
 from flexmem.sweep.results import is_written, read_columns
 
 ERRORS_SHOWN = 10
 RATE_OVER_S = 60.0
-_EPISODE = ("episode", "benchmark", "arm", "budget", "outcome", "error_class", "error", "reader", "finished_at")
-TOKENS = ("reader_input_tokens", "reader_output_tokens")
+_EPISODE = ("episode", "benchmark", "arm", "budget", "outcome", "error_class", "error", "reader", "usd", "finished_at")
+READER_TOKENS = ("reader_input_tokens", "reader_output_tokens")
+MEMORY_TOKENS = ("memory_input_tokens", "memory_output_tokens")
 
 
 def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
@@ -22,14 +24,23 @@ def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
     class; and the most frequent errors. A failed episode is done: it has its row and scores 0.
 
     ``running``: some process writes into the folder. ``rate``: episodes a second over the last minute of a run that
-    goes on, ``eta_s`` the seconds to go at that rate. ``tokens``: the readers', None where an endpoint does not say.
+    goes on, ``eta_s`` the seconds to go at that rate. ``tokens``: the reader's and the memory model's, None where an
+    endpoint does not say; ``usd``: what readers' calls cost, None where that is not known of all, or there are none.
+
+    Of a run that goes on, ``heartbeat_s`` is the age in seconds of what its driver said last: ``in_flight`` (pieces of
+    work by the stage that they wait for), ``workers``, ``recycled`` and ``stall``. All None where no run goes on, and
+    all but ``heartbeat_s`` where the driver has been silent for long.
 
     Raises:
         RunFolderError: not a run folder, or of another schema version. TornPartError: a part can't be read.
     """
     manifest = read_manifest(out)
-    tally = _Tally(now or datetime.now(UTC))
-    for table in read_columns(out, "episodes", [*_EPISODE, *TOKENS]):
+    now = now or datetime.now(UTC)
+    tally = _Tally(now)
+    for table in read_columns(out, "builds", [*MEMORY_TOKENS]):
+        for row in table.to_pylist():
+            tally.build(row)
+    for table in read_columns(out, "episodes", [*_EPISODE, *READER_TOKENS]):
         for row in table.to_pylist():
             tally.episode(row)
     for table in read_columns(out, "failures", ["episode", "error_class", "error"]):
@@ -39,6 +50,7 @@ def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
     planned, done = (sum(cell[key] for cell in cells) for key in ("planned", "done"))
     running = is_written(out)
     rate = tally.recent / RATE_OVER_S if running else None
+    age, said = (read_heartbeat(out, now) if running else None) or (None, {})
     return {
         "run": str(out),
         "name": manifest["name"],
@@ -49,7 +61,10 @@ def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
         "running": running,
         "rate": rate,
         "eta_s": (planned - done) / rate if rate else None,
+        "heartbeat_s": age,
+        **{key: said.get(key) for key in ("in_flight", "workers", "recycled", "stall")},
         "tokens": tally.tokens,
+        "usd": tally.usd,
         "failures": dict(tally.failures),
         "errors": [
             {"class": error_class, "error": error, "times": times}
@@ -68,7 +83,10 @@ class _Tally:
         self._done: Counter[tuple[Any, ...]] = Counter()
         self._failed: Counter[tuple[Any, ...]] = Counter()
         self.recent = 0
-        self.tokens: dict[str, int | None] = dict.fromkeys(TOKENS, 0)
+        self.tokens: dict[str, int | None] = dict.fromkeys((*READER_TOKENS, *MEMORY_TOKENS), 0)
+        self._usd = 0.0
+        self._unpriced = 0
+        self._asked = 0
         self.failures: Counter[str] = Counter()
         self.errors: Counter[tuple[str, str]] = Counter()
 
@@ -82,11 +100,24 @@ class _Tally:
         ended = row["finished_at"]
         self.recent += ended is not None and (self._now - ended).total_seconds() <= RATE_OVER_S
         if row["reader"] is not None:
-            for name in TOKENS:
+            for name in READER_TOKENS:
                 self.tokens[name] = _sum(self.tokens[name], row[name])
+            self._asked += 1
+            self._unpriced += row["usd"] is None
+            self._usd += row["usd"] or 0.0
         if row["outcome"] == "failed":
             self._failed[cell] += 1
             self.errors[row["error_class"], row["error"]] += 1
+
+    def build(self, row: Mapping[str, Any]) -> None:
+        """Count a build: a row has what was added since the last one of the same build."""
+        for name in MEMORY_TOKENS:
+            self.tokens[name] = _sum(self.tokens[name], row[name])
+
+    @property
+    def usd(self) -> float | None:
+        """What the readers' calls cost, where that is known of all of them."""
+        return self._usd if self._asked and not self._unpriced else None
 
     def failure(self, row: Mapping[str, Any]) -> None:
         """Count a failed attempt, after all episodes: unless a later one made it good."""

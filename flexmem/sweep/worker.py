@@ -14,6 +14,7 @@ from flexmem.llm.config import make_model
 from flexmem.llm.stored import StoredModel
 from flexmem.ports import ChatModel, Embedder, IndexConfig, ReplyStore
 from flexmem.retrieval.index import IndexSnapshot
+from flexmem.sweep.activity import Activity
 from flexmem.sweep.arms import Arm, make_arms
 from flexmem.sweep.builds import BuildStore, BuildTools
 from flexmem.sweep.config import BenchmarkEntry, SweepConfig
@@ -36,7 +37,7 @@ class EpisodeWorker:
     """Runs groups one after the other or side by side; histories are shared between them.
 
     With ``replies`` no model call is paid twice; ``owner`` names this worker to the store, which gives up its calls
-    when told that it is gone.
+    when told that it is gone. ``activity`` says what its work waits for.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class EpisodeWorker:
         self._memory = make_model(models.memory) if models.memory else None
         self._replies = replies
         self._owner = owner
+        self.activity = Activity()
         self._store = BuildStore(out)
         self._rows = RenderingRows()
         self._histories: OrderedDict[tuple[str, str], History] = OrderedDict()
@@ -77,17 +79,24 @@ class EpisodeWorker:
             ServiceFailedError: the history could not be prepared.
         """
         try:
-            history = await self._history(group.benchmark, group.instance)
+            with self.activity.during("history", f"{group.benchmark}/{group.instance}"):
+                history = await self._history(group.benchmark, group.instance)
         except Exception as error:  # noqa: BLE001 - no method has run yet, so none is at fault
             stop_if_fatal(error)
             raise ServiceFailedError(describe(error)) from None
+        memory = self._kept(self._memory, group.repeat)
         engine = self._config.engine
         tools = RunTools(
             config=self._config,
-            build_tools=BuildTools(self._embedder, history.open_index, self._kept(self._memory, group.repeat)),
+            build_tools=BuildTools(self._embedder, history.open_index, memory, activity=self.activity),
             store=self._store,
-            # A name that no other sink has: two workers never write the same part.
-            sink=RowSink(self._deliver, uuid.uuid4().hex, rows=engine.rows_per_part, seconds=engine.flush_s),
+            sink=RowSink(
+                self._deliver,
+                uuid.uuid4().hex,  # a name that no other sink has: two workers never write the same part
+                rows=engine.rows_per_part,
+                seconds=engine.flush_s,
+                activity=self.activity,
+            ),
             rows=self._rows,
             reader=self._kept(self._reader, group.repeat),
         )
@@ -109,7 +118,8 @@ class EpisodeWorker:
             instance = await self._fetch_instance(benchmark, instance_id)
 
             async def snapshot(config: IndexConfig) -> IndexSnapshot:
-                return await self._fetch_snapshot(benchmark, instance, config)
+                with self.activity.during("history", f"{benchmark}/{instance_id}"):
+                    return await self._fetch_snapshot(benchmark, instance, config)
 
             history = History(instance, snapshot)
             await history.prepare(self._embedder)

@@ -141,7 +141,15 @@ def test_the_status_of_a_complete_run(flexmem: Flexmem, finished: Path) -> None:
         "running": False,
         "rate": None,
         "eta_s": None,
-        "tokens": {"reader_input_tokens": 0, "reader_output_tokens": 0},
+        "heartbeat_s": None,
+        "in_flight": None,
+        "workers": None,
+        "recycled": None,
+        "stall": None,
+        "tokens": dict.fromkeys(
+            ("reader_input_tokens", "reader_output_tokens", "memory_input_tokens", "memory_output_tokens"), 0
+        ),
+        "usd": None,
         "failures": {},
         "errors": [],
     }

@@ -6,6 +6,7 @@ import json
 import random
 import sqlite3
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,6 +25,7 @@ from .paid_endpoint import PaidEndpoint
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SERVICES = ["ResultActor", "EmbeddingActor", "IndexActor", "ReplyActor"]
+SHARED_MEMORY = Path("/dev/shm")
 WORKER_KILLS, SERVICE_KILLS, DRIVER_KILLS = 5, 2, 2
 
 
@@ -58,29 +60,55 @@ def test_a_storm_of_kills_loses_no_reply_and_buys_none_twice(driver: Driver, end
     kills = ["WorkerActor"] * WORKER_KILLS + SERVICES * SERVICE_KILLS
     drawn = random.Random(7)
     drawn.shuffle(kills)
+    shared_memory = set(SHARED_MEMORY.iterdir())
     for number in range(DRIVER_KILLS):
         process = driver.start()
         share = kills[number::DRIVER_KILLS]
         for name in share:
             progress(driver, process, 1)
             driver.actor(name, process).kill()
+            check_status(driver, running=True)
         progress(driver, process, 1)
         process.kill()
         process.communicate()
         psutil.wait_procs(driver.processes(), timeout=60)
+        check_status(driver, running=False)
         assert len(finished_keys(driver.out)) < len(driver.keys()), "the storm must end before the sweep does"
     code, output, errors = driver.finish()
     assert code == 0, errors
     assert json.loads(output)["complete"]
 
     check_rows(driver)
+    check_status(driver, running=False)
     check_calls(driver, endpoint, deaths=WORKER_KILLS + DRIVER_KILLS)
     check_nothing_left(driver)
+    assert set(SHARED_MEMORY.iterdir()) <= shared_memory
 
 
 def progress(driver: Driver, process: subprocess.Popen[str], episodes: int) -> None:
     """Wait for more results; before the first there is no folder."""
     driver.until(process, len(finished_keys(driver.out)) + episodes)
+
+
+def check_status(driver: Driver, *, running: bool) -> None:
+    """What `flexmem status --json` says from another process is true."""
+    command = [sys.executable, "-c", "from flexmem.cli import main; main()", "status", str(driver.out), "--json"]
+    least = finished_keys(driver.out)
+    asked = subprocess.run(command, capture_output=True, text=True, env=driver.environment, check=False)
+    most = finished_keys(driver.out)
+    assert asked.returncode in {0, 1}, asked.stderr
+    said = json.loads(asked.stdout)
+    assert len(least) <= said["done"] <= len(most)
+    assert said["planned"] == len(driver.keys())
+    assert said["complete"] == (said["done"] == said["planned"]) == (asked.returncode == 0)
+    assert said["running"] == running
+    assert said["failed"] == 0
+    if not running:
+        assert (said["rate"], said["eta_s"], said["in_flight"], said["stall"]) == (None, None, None, None)
+    with closing(sqlite3.connect(f"file:{driver.out / 'replies.sqlite'}?mode=ro", uri=True)) as database:
+        assert (
+            said["tokens"]["reader_input_tokens"] <= 10 * database.execute("SELECT count(*) FROM replies").fetchone()[0]
+        )
 
 
 def check_rows(driver: Driver) -> None:

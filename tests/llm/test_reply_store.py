@@ -9,8 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,8 @@ from flexmem.llm.reply_store import BALLAST_BYTES, ReplyStoreError, SqliteReplyS
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.llm.stored import StoredModel, reply_key
 from flexmem.ports import Call, ChatReply, ChatRequest, Message, Usage
+
+from ..disks import small_disk
 
 
 def request(text: str = "hello", **changes: object) -> ChatRequest:
@@ -207,19 +208,6 @@ def test_no_reply_that_was_used_is_lost_to_a_kill(path: Path) -> None:
     assert asyncio.run(kept()) == used
 
 
-@contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """A file system of that size."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it mounts a small tmpfs")
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 async def fill(store: SqliteReplyStore, model: ScriptedModel) -> int:
     """Calls with large replies until the store refuses; returns how many replies were used."""
     stored = StoredModel(model, store, 0, "w")
@@ -233,7 +221,7 @@ async def fill(store: SqliteReplyStore, model: ScriptedModel) -> int:
 
 
 def test_a_full_disk_loses_no_reply_that_was_used(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", 12) as disk:
+    with small_disk(tmp_path / "disk", 12 * 1024) as disk:
 
         async def run() -> tuple[int, int]:
             store = SqliteReplyStore(disk / "replies.sqlite", "s")
@@ -249,5 +237,5 @@ def test_a_full_disk_loses_no_reply_that_was_used(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_room_is_refused_at_once(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", 1) as disk, pytest.raises(ReplyStoreError, match="8 MB"):
+    with small_disk(tmp_path / "disk", 1024) as disk, pytest.raises(ReplyStoreError, match="8 MB"):
         SqliteReplyStore(disk / "replies.sqlite", "s")

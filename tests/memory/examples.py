@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flexmem.history import Session, Step, Turn, Unit, cut_pieces, pack_steps, split_sessions
+from flexmem.history import Piece, Session, Step, Turn, Unit, cut_pieces, pack_steps, split_sessions
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.memory.protocol import Budget, MemoryBuild, Query, Rendering, TaskKind
 from flexmem.memory.registry import find_method
@@ -106,9 +106,12 @@ def wait(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def table_of(units: Sequence[Unit], piece_tokens: int = 24) -> PieceTable:
     """The units' pieces as a table."""
-    table = PieceTable()
+    pieces: list[Piece] = []
+    table = PieceTable(lambda number: pieces[number].text)
     for unit in units:
-        table.extend(unit, cut_pieces(unit, piece_tokens=piece_tokens, first_index=len(table)))
+        cut = cut_pieces(unit, piece_tokens=piece_tokens, first_index=len(table))
+        pieces += cut
+        table.extend(unit, cut)
     return table
 
 

@@ -35,7 +35,7 @@ ENVIRONMENT = {
 
 
 @contextmanager
-def own_ray() -> Iterator[Any]:
+def own_ray(object_store_mb: int = 100) -> Iterator[Any]:
     """Ray as the engine itself starts it; sweeps in the block join it. It ends with the block."""
     assert not ray.is_initialized()
     # Ray's sockets lie below; their paths may have 107 bytes.
@@ -46,7 +46,7 @@ def own_ray() -> Iterator[Any]:
         for name in ("RAY_ADDRESS", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
             patch.delenv(name, raising=False)
         try:
-            with ray_cluster(EngineEntry(object_store_mb=100)) as started:
+            with ray_cluster(EngineEntry(object_store_mb=object_store_mb)) as started:
                 yield started
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -64,6 +64,9 @@ class WordEmbeddingActor:
 
     async def embed(self, texts: Sequence[str]) -> VectorArray:
         return await self._embedder.embed(texts)
+
+    async def steps(self) -> int:
+        return 0
 
     async def pid(self) -> int:
         return os.getpid()

@@ -67,6 +67,20 @@ def with_instances(plan: Plan, change: Any) -> Plan:
 # ---------------------------------------------------------------- what a plan holds
 
 
+def test_the_size_of_a_plan_is_that_of_its_groups_whatever_is_done() -> None:
+    two = {"name": "synthetic", "options": {"conversations": 2, "tokens": 3_000, "questions": 3}}
+    plan = planned(benchmarks=[two, LOCOMO], budgets=[400, 800], repeats=2)
+    first = next(iter(plan.benchmarks[0].instances))
+    plan = with_instances(plan, lambda one: replace(one, questions=()) if one.instance_id == first else one)
+    every = sorted(keys(plan))
+    whole = next(iter(plan.groups())).episodes
+    for done in (set(), set(every[::3]), {task.key for task in whole}, set(every), {"another plan's"}):
+        groups = list(plan.groups(done))
+        assert plan.size(done) == (len(groups), sum(len(group.episodes) for group in groups))
+    assert plan.size()[1] == len(every)
+    assert plan.size(set(every)) == (0, 0)
+
+
 def test_the_plan_is_arms_by_budgets_by_questions_and_arms_without_a_budget_run_once() -> None:
     plan = planned(budgets=[400, 800], repeats=2)
     cells = {(cell["arm"], cell["budget"]): cell["n"] for cell in plan.cells()}

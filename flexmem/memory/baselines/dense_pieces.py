@@ -9,12 +9,11 @@ from flexmem.memory.protocol import FidelityCard, MethodInfo, Query
 from flexmem.memory.ranking import each
 from flexmem.memory.registry import MethodSpec
 from flexmem.ports import HistoryIndex, Services
-from flexmem.retrieval.ordering import cosine_chunks
 
 
 def cosine_order(index: HistoryIndex, query: Query) -> Iterable[int]:
     """By cosine, ties by the earlier piece."""
-    return each(cosine_chunks(index.cosine(query.vector)))
+    return each(index.nearest(query.vector))
 
 
 def _build(config: RankedPiecesConfig, services: Services) -> RankedPiecesBuild:

@@ -57,9 +57,10 @@ class DenseUnitsView:
         left = budget.room
         chosen = []
         for uid in order:
-            if build.units[uid].tokens <= left:
+            size = build.table.unit_tokens[uid]
+            if size <= left:
                 chosen.append(uid)
-                left -= build.units[uid].tokens
+                left -= size
         return assemble([raw_fragment(build, uid) for uid in sorted(chosen)], ranking=order)
 
 

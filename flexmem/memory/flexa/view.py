@@ -109,7 +109,7 @@ class FlexaView:
 
         return rank_candidates(
             inner_products(build.record_vectors, query.vector),
-            anchor_count(self._config, room, [unit.tokens for unit in build.units]),
+            anchor_count(self._config, room, build.table.unit_tokens),
             neighbours,
             self._config.decay(build.kind),
         )

@@ -30,6 +30,7 @@ class EmbeddingActor:
         self._embedder = CachedEmbedder(inner, VectorCache(Path(cache)))
         self._queue: asyncio.Queue[tuple[list[str], asyncio.Future[VectorArray]]] = asyncio.Queue()
         self._running: asyncio.Task[None] | None = None
+        self._batches = 0
 
     async def dimension(self) -> int:
         """Length of a vector."""
@@ -42,6 +43,10 @@ class EmbeddingActor:
         vectors: asyncio.Future[VectorArray] = asyncio.get_running_loop().create_future()
         await self._queue.put((texts, vectors))
         return await vectors
+
+    async def steps(self) -> int:
+        """Batches embedded so far by this process: whether it gets on with a long history."""
+        return self._batches
 
     async def pid(self) -> int:
         """Process id, for tests that kill it."""
@@ -58,6 +63,7 @@ class EmbeddingActor:
                 for _, waiting in batch:
                     waiting.set_exception(error)
                 continue
+            self._batches += 1
             first = 0
             for texts, waiting in batch:
                 waiting.set_result(vectors[first : first + len(texts)])

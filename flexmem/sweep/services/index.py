@@ -17,6 +17,7 @@ from flexmem.retrieval.index import IndexSnapshot, LocalIndex
 from flexmem.sweep.services.embedding import EmbeddingClient
 
 SNAPSHOTS_KEPT = 16  # newest ones; an evicted one is built again when it is asked for
+_ASKED = 5  # times, where the actor dies between its answer and the reading of it
 
 
 class IndexActor:
@@ -58,7 +59,18 @@ class IndexClient:
         self._actor = actor
 
     async def snapshot(self, benchmark: str, reference: Any, config: IndexConfig) -> IndexSnapshot:
-        """The frozen index of an instance given by reference."""
-        references = await self._actor.snapshot.remote(benchmark, [reference], config)
-        snapshot: IndexSnapshot = await references[0]
+        """The frozen index of an instance given by reference.
+
+        Raises:
+            ray.exceptions.ObjectLostError: the actor died again and again before its answer could be read.
+        """
+        for asked in range(1, _ASKED + 1):
+            references = await self._actor.snapshot.remote(benchmark, [reference], config)
+            try:
+                snapshot: IndexSnapshot = await references[0]
+            except ray.exceptions.ObjectLostError:  # it went with the actor, which comes back and builds it again
+                if asked == _ASKED:
+                    raise
+            else:
+                break
         return snapshot

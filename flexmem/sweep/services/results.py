@@ -39,13 +39,14 @@ class ResultActor:
             return
 
     async def finish(self) -> str:
-        """Merge what there is, when no more will come. Returns why it could not be merged, else an empty text; the rows
-        are safe in either case.
+        """Merge what there is and let the folder go, when no more will come. Returns why parts could not be merged,
+        else an empty text; the rows are safe in either case.
         """
         async with self._lock:
             for name in TABLES:
                 await asyncio.to_thread(self._merge, name, least=1, whole=True)
                 await asyncio.to_thread(finish_merges, self._out, name)
+            self._folder.close()
             return self._problem
 
     async def pid(self) -> int:

@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import ray
+
 from flexmem.benchmarks.protocol import Instance
 from flexmem.ports import IndexConfig
 from flexmem.retrieval.index import IndexSnapshot
+from flexmem.sweep.activity import ActivityReport
 from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.plan import Group
 from flexmem.sweep.services.embedding import EmbeddingClient
@@ -16,6 +19,9 @@ from flexmem.sweep.services.index import IndexClient
 from flexmem.sweep.services.replies import ReplyClient
 from flexmem.sweep.services.results import ResultClient
 from flexmem.sweep.worker import EpisodeWorker
+
+ACTIVITY = "activity"
+"""The concurrency group whose thread answers while a method computes in the other one."""
 
 
 class WorkerActor:
@@ -48,6 +54,11 @@ class WorkerActor:
     async def run(self, group: Group) -> dict[str, int]:
         """See `EpisodeWorker.run`."""
         return await self._worker.run(group)
+
+    @ray.method(concurrency_group=ACTIVITY)
+    async def activity(self) -> ActivityReport:
+        """What its work waits for now, and its memory."""
+        return self._worker.activity.report()
 
     async def pid(self) -> int:
         """Process id, for tests that kill it."""

@@ -1,0 +1,61 @@
+"""Where a sweep stands, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from flexmem.sweep.stall import Stall
+
+_RATE_AFTER_S = 15.0  # start-up is no measure of what follows
+
+
+@dataclass
+class Progress:
+    """Where a sweep stands. ``planned`` counts all episodes of the plan, ``done`` those with a row, earlier runs'
+    included; ``stall`` is there while nothing moves.
+    """
+
+    planned: int
+    done: int
+    counts: dict[str, int] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+    before: int = 0
+    stall: Stall | None = None
+
+    @property
+    def rate(self) -> float:
+        """Episodes a second in this run."""
+        return (self.done - self.before) / max(1e-9, time.monotonic() - self.started)
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds to go at that rate; None until the rate says something."""
+        if self.done - self.before < 0.01 * self.planned or time.monotonic() - self.started < _RATE_AFTER_S:
+            return None
+        return (self.planned - self.done) / self.rate
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class SweepOutcome:
+    """How a sweep ended. ``stopped`` says why it gave up, empty if it did not; ``lost`` names groups whose workers
+    kept dying; ``recycled`` counts workers that were replaced for their memory; ``notes`` say what else a user should
+    know.
+    """
+
+    planned: int
+    done: int
+    counts: dict[str, int]
+    stopped: str = ""
+    lost: tuple[str, ...] = ()
+    torn: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    recycled: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.done >= self.planned
