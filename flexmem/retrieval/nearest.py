@@ -14,7 +14,9 @@ from flexmem.retrieval.dense import spread_cosines, top_k_exact
 from flexmem.retrieval.ordering import FIRST_CHUNK, cosine_chunks, order_by_cosine
 
 LARGE_CORPUS = 50_000
-"""Vectors from which on FAISS is asked: with fewer, numpy is as fast and FAISS need not be loaded (measured)."""
+"""Vectors from which on FAISS is asked. Measured, with 384 dimensions: below 30,000 numpy is as fast or faster, from
+50,000 on FAISS takes a tenth less (both wait for memory), and a process that needs no FAISS does not load it.
+"""
 
 
 def nearest_chunks(

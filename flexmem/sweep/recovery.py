@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexmem.dataset import merge_of
-from flexmem.sweep.durable import TEMPORARY
+from flexmem.sweep.durable import TEMPORARY, write_table
 from flexmem.sweep.merging import finish_merges
 from flexmem.sweep.results import TornPartError, parts, read_columns, read_part
 from flexmem.sweep.retry import move_rows
@@ -19,8 +19,8 @@ TORN = "torn"
 
 
 def recover(out: Path) -> list[Path]:
-    """Remove temporary files, finish or undo merges, and set torn files aside; returns those. Only while nobody writes
-    into the folder.
+    """Remove temporary files and rows of unfinished episodes, finish or undo merges, and set torn files aside; returns
+    those. Only while nobody writes into the folder.
 
     Raises:
         TornPartError: a record of merges is damaged.
@@ -29,7 +29,25 @@ def recover(out: Path) -> list[Path]:
     for name in TABLES:
         parts(out, name)  # a damaged record is named before anything is removed
         finish_merges(out, name)
-    return set_torn_aside(out)
+    moved = set_torn_aside(out)
+    drop_unfinished(out)
+    return moved
+
+
+def drop_unfinished(out: Path) -> int:
+    """Remove renderings of episodes that have no row: a kill came between the two, and the episode is done again.
+    Returns how many. Only while nobody writes.
+    """
+    tables = read_columns(out, "episodes", ["episode"])
+    finished = pa.concat_tables(tables).column("episode") if tables else pa.array([], pa.string())
+    dropped = 0
+    for path in parts(out, "renderings"):
+        ended = pc.is_in(read_part(path, "renderings", ["episode"])["episode"], value_set=finished)
+        missing = pc.sum(pc.invert(ended)).as_py() or 0
+        if missing:
+            write_table(path, read_part(path, "renderings").filter(ended))
+        dropped += missing
+    return dropped
 
 
 def remove_leftovers(out: Path) -> int:

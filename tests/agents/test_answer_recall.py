@@ -157,3 +157,6 @@ def test_recall_is_what_reading_the_whole_rendering_gives(name: str, seed: int, 
     assert finder.recall(answer, rendering) == pytest.approx(len(found) / len(answer))
     everything = frozenset().union(*(answer_words(unit.text) for unit in units))
     assert finder.is_extractive(answer) == (answer <= everything)
+    narrow = WordFinder(units, build.pieces, answer)
+    assert narrow.recall(answer, rendering) == finder.recall(answer, rendering)
+    assert narrow.is_extractive(answer) == finder.is_extractive(answer)

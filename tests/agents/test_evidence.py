@@ -76,6 +76,29 @@ def test_provenance_and_a_search_through_the_verbatim_blocks_agree(
     )
 
 
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), asked=st.sets(st.integers(0, 23)), order=st.randoms())
+def test_a_map_of_the_turns_that_are_asked_for_says_of_them_what_one_of_all_turns_says(
+    seed: int, asked: set[int], order: random.Random
+) -> None:
+    units = talk(seed)
+    build = written("piece_retrieval", units)
+    whole, part = EvidenceMap(units, build.pieces), EvidenceMap(units, build.pieces, {f"D1:{n}" for n in asked})
+    ranking = list(range(len(build.pieces)))
+    order.shuffle(ranking)
+    rendering = shown(build, "Who sang the red kettle?", 300)
+    for turn_id in (f"D1:{number}" for number in range(24)):
+        if int(turn_id[3:]) not in asked:
+            with pytest.raises(KeyError):
+                part.pieces_of(turn_id)
+            continue
+        assert part.pieces_of(turn_id) == whole.pieces_of(turn_id)
+        assert part.rank([turn_id], ranking) == whole.rank([turn_id], ranking)
+        pieces = rendering.shown_pieces()
+        assert part.by_provenance([turn_id], pieces) == whole.by_provenance([turn_id], pieces)
+        assert part.by_text([turn_id], rendering) == whole.by_text([turn_id], rendering)
+
+
 # ---------------------------------------------------------------- worked by hand
 
 # Turn a is three pieces of one line each (piece_tokens 8), b and c are one piece: pieces 0 1 2 | 3 | 4.

@@ -222,6 +222,16 @@ def test_giving_up_a_piece_that_closed_a_gap_and_so_saved_tokens_keeps_all_other
     assert selection.order == [0, 2]
 
 
+def test_texts_that_are_not_kept_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flexmem.memory.selection._TEXTS_KEPT", 2)
+    table = table_of(UNITS)
+    expected = ["Ann: red blue green\n", "Ann: red blue\n", "Ann: red blue green one two\n"] + ["Ann: red blue\n"] * 2
+    for order in (range(5), reversed(range(5)), (0, 0, 3)):
+        for piece in order:
+            assert table.text(piece) == expected[piece]
+            assert len(table.shown_texts) <= 2
+
+
 def test_a_group_names_its_pieces_and_resolution() -> None:
     table = table_of(UNITS)
     fragment = group_fragment(table, 0, [A0, A2], Resolution.EXCERPT)

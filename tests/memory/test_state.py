@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tracemalloc
 import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -39,6 +43,52 @@ def test_two_halves_of_a_character_stay_two() -> None:
     assert len("\ud83d\ude00") == 2
     found, _ = unpack_state(pack_state("family", Config(), units, {}), "family", Config())
     assert list(found) == units
+
+
+def test_a_state_of_the_format_before_can_be_read() -> None:
+    units = pack_steps([Step(n, f"act {n}", "x \ud800 \ud83d\ude00\n" * n) for n in range(1, 9)], history="h", limit=60)
+    content = {"format": 1, "family": "f", "config": {"size": 3}, "extra": {"x": 1}, "units": list(map(asdict, units))}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    found, extra = unpack_state(zlib.compress(text.encode("utf-8", "surrogatepass")), "f", Config())
+    assert (list(found), extra) == (units, {"x": 1})
+
+
+def many_units(number: int = 400) -> Iterator[Unit]:
+    """Units of 10,000 characters that don't compress, each made when it is asked for."""
+    for uid in range(number):
+        drawn = hashlib.shake_128(str(uid).encode()).hexdigest(5_000)
+        (unit,) = pack_steps([Step(1, drawn, "")], history="h")
+        yield replace(unit, uid=uid)
+
+
+def test_neither_writing_nor_reading_holds_all_units() -> None:
+    characters = sum(len(unit.text) for unit in many_units())
+    tracemalloc.start()
+    try:
+        state = pack_state("f", Config(), many_units(), {})
+        written = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        found, _ = unpack_state(state, "f", Config())
+        assert sum(len(unit.text) for unit in found) == characters
+        read = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Hexadecimal digits compress to a little more than half: twice that while the parts of the state are joined.
+    assert written < 1.4 * characters
+    assert read - len(state) < 0.3 * characters
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "longer"])
+def test_no_unit_of_a_damaged_state_is_given_out(damage: str) -> None:
+    state = pack_state("f", Config(), many_units(40), {})
+    middle = len(state) // 2
+    damaged = {
+        "cut": state[:middle],
+        "changed": state[:middle] + bytes([state[middle] ^ 1]) + state[middle + 1 :],
+        "longer": state + b"more",
+    }
+    with pytest.raises(StateError, match="damaged"):
+        unpack_state(damaged[damage], "f", Config())
 
 
 def test_equal_builds_have_equal_states() -> None:

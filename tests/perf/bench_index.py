@@ -1,96 +1,94 @@
-"""Eight workers over one history of 100,000 pieces: built once, read in place."""
+"""One history of 100,000 pieces: what each of eight workers adds to it, and the nearest of its pieces."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
+import statistics
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
-from bench_render import RandomEmbedder
+import numpy as np
 from harness import Measurement
 
-from flexmem import tokens
-from flexmem.benchmarks.registry import make_benchmark
-from flexmem.memory.protocol import Budget, Query
-from flexmem.memory.registry import find_method
-from flexmem.ports import IndexConfig, Services
-from flexmem.retrieval.index import IndexSnapshot, LocalIndex, SharedIndex
+from flexmem.ports import VectorArray
+from flexmem.retrieval.dense import top_k_exact
 from flexmem.sweep.cluster import import_ray
 
-PIECES = 100_000
+TOKENS, WARM_TOKENS = 4_000_000, 20_000
 WORKERS = 8
-QUESTIONS = 5
-
-
-class Reader:
-    """A worker's share: a build over the snapshot, and renderings from it. Sizes are of memory that nobody shares."""
-
-    def __init__(self) -> None:
-        tokens.encoding()  # every worker holds the token table, whatever it reads
-        self._before = psutil.Process().memory_full_info().uss
-
-    async def read(self, references: list[Any], questions: list[str]) -> tuple[int, list[str]]:
-        """Bytes that this process grew by, and the renderings."""
-        snapshot: IndexSnapshot = await references[0]
-        embedder = RandomEmbedder()
-        build = find_method("piece_retrieval").configured().build(Services(embedder, lambda _: SharedIndex(snapshot)))
-        return await _render(build, snapshot, questions, self._before)
-
-
-async def _render(build: Any, snapshot: IndexSnapshot, questions: list[str], before: int) -> tuple[int, list[str]]:
-    for unit in snapshot.units:
-        await build.write(unit)
-    view = build.view()
-    vectors = await RandomEmbedder().embed(questions)
-    texts = [
-        (await view.render(Query.question(text, vector), Budget(4_000))).text
-        for text, vector in zip(questions, vectors, strict=True)
-    ]
-    return psutil.Process().memory_full_info().uss - before, texts
+PIECES = 100_000
+DIMENSION = 384
+NEAREST = 256
+QUERIES = 25
 
 
 def benchmarks() -> Iterator[Measurement]:
-    """``index.worker_memory``: what a worker adds, beside what the history takes when a process holds it alone."""
-    snapshot, questions, alone, texts = asyncio.run(_local())
+    """``index.nearest.100000`` and ``index.worker_memory``."""
+    yield _nearest()
+    yield _worker_memory()
+
+
+def _nearest() -> Measurement:
+    """FAISS beside numpy, on vectors in read-only memory as workers have them; both in turns, one thread."""
+    drawn = np.random.default_rng(0)
+    vectors, queries = _unit(drawn, PIECES), _unit(drawn, QUERIES)
+    vectors.flags.writeable = False
+    times: dict[str, list[float]] = {"faiss": [], "numpy": []}
+    for number, query in enumerate(queries):
+        best = []
+        for name in sorted(times, reverse=number % 2 == 0):
+            start = time.perf_counter()
+            best.append(top_k_exact(vectors, query, NEAREST, backend=name))  # type: ignore[arg-type]
+            times[name].append(time.perf_counter() - start)
+        (ids, cosines), (other_ids, other_cosines) = best
+        assert np.array_equal(ids, other_ids)
+        assert np.array_equal(cosines, other_cosines)
+    faiss, numpy = (statistics.median(taken) * 1e3 for taken in times.values())
+    note = f"the first {NEAREST} of {PIECES:,} vectors by FAISS; baseline: by numpy, same ids and bits"
+    return Measurement(f"index.nearest.{PIECES}", faiss, "ms", numpy, faiss / numpy, note)
+
+
+def _unit(drawn: np.random.Generator, count: int) -> VectorArray:
+    rows = drawn.standard_normal((count, DIMENSION), dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows
+
+
+def _worker_memory() -> Measurement:
+    """The path of a sweep: index actor, episode workers, results on disk. Memory is what a process shares with none."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    from tests.sweep.corpus import MB, Corpus, instance_of, plan_of, read_alone
+
+    plan, warm = plan_of(TOKENS), plan_of(WARM_TOKENS)
     ray = import_ray()
-    # Workers import this module by name; they inherit the environment of a Ray that starts here.
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     ray.init(
         address="local",
         include_dashboard=False,
         log_to_driver=False,
         logging_level=logging.ERROR,
-        object_store_memory=512 * 2**20,
+        object_store_memory=1_024 * MB,
     )
     try:
-        reference = ray.put(snapshot)
-        readers = [ray.remote(Reader).options(num_cpus=0).remote() for _ in range(WORKERS)]
-        found = ray.get([reader.read.remote([reference], questions) for reader in readers])
+        alone = read_alone(plan)
+        with tempfile.TemporaryDirectory(prefix="bench") as folder:
+            corpus = Corpus(Path(folder) / "run", plan, warm)
+            workers = corpus.workers(WORKERS, warm)
+            embedded = corpus.texts()
+            grown = max(one.most for one in corpus.read(workers, plan)) / MB
+            questions = WORKERS * len(instance_of(plan).questions)
+            assert corpus.texts() - embedded == alone.contents + questions, "the history must be indexed once"
+            shown = corpus.shown()
+            assert all(shown[episode] == {digest} for episode, digest in alone.shown.items()), "results must be equal"
+            corpus.end()
     finally:
         ray.shutdown()
-    assert all(shown == texts for _, shown in found), "a shared index must give what a local one gives"
-    grown = max(size for size, _ in found) / 2**20
-    note = f"the most that one of {WORKERS} workers grew, {len(snapshot.columns):,} pieces, equal renderings"
-    yield Measurement("index.worker_memory", grown, "MB", alone / 2**20, grown / (alone / 2**20), note)
-
-
-async def _local() -> tuple[IndexSnapshot, list[str], int, list[str]]:
-    options = {"conversations": 1, "tokens": 4_400_000, "questions": 40}
-    instance = next(iter(make_benchmark("synthetic", options).instances()))
-    questions = [question.text for question in instance.questions[:QUESTIONS]]
-    tokens.encoding()
-    before = psutil.Process().memory_full_info().uss
-    embedder = RandomEmbedder()
-    index = LocalIndex(IndexConfig(), embedder)
-    for unit in instance.units:
-        await index.append(unit)
-        if len(index.pieces) >= PIECES:
-            break
-    snapshot = index.freeze()
-    build = find_method("piece_retrieval").configured().build(Services(embedder, lambda _: SharedIndex(snapshot)))
-    alone, texts = await _render(build, snapshot, questions, before)
-    return snapshot, questions, alone, texts
+    assert alone.pieces >= PIECES
+    note = (
+        f"the most that one of {WORKERS} episode workers grew at any moment (unshared memory) over {alone.pieces:,} "
+        "pieces indexed once: history prepared, piece_retrieval and dense_pieces built, read and kept, rows delivered; "
+        "baseline: history, index and one build in a process alone; equal renderings"
+    )
+    return Measurement("index.worker_memory", grown, "MB", alone.grown / MB, grown / (alone.grown / MB), note)

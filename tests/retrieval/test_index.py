@@ -76,10 +76,15 @@ def local(units: Sequence[Unit] = UNITS, config: IndexConfig | None = None) -> L
     return index
 
 
-def shared(snapshot: IndexSnapshot, units: Sequence[Unit] = UNITS) -> SharedIndex:
-    index = SharedIndex(snapshot)
+def shared(snapshot: IndexSnapshot, units: Sequence[Unit] = UNITS, *, large: int = 0) -> SharedIndex:
+    """With ``large`` 0, FAISS is asked for the nearest however few there are."""
+    index = SharedIndex(snapshot, large=large)
     write(index, units)
     return index
+
+
+def nearest(index: HistoryIndex, query: str = QUERY) -> list[int]:
+    return [piece for stretch in index.nearest(HashEmbedder().vector(query)) for piece in stretch.tolist()]
 
 
 def assert_equal(one: LocalIndex | SharedIndex, other: LocalIndex | SharedIndex, query: str = QUERY) -> None:
@@ -93,6 +98,7 @@ def assert_equal(one: LocalIndex | SharedIndex, other: LocalIndex | SharedIndex,
     if one.config.dense:
         vector = HashEmbedder().vector(query)
         assert one.cosine(vector).tolist() == other.cosine(vector).tolist()
+        assert nearest(one, query) == nearest(other, query) == np.argsort(-one.cosine(vector), kind="stable").tolist()
 
 
 # ---------------------------------------------------------------- LocalIndex
@@ -195,6 +201,8 @@ def test_an_empty_index_answers_with_nothing() -> None:
     index = local([])
     assert index.bm25(QUERY).shape == index.bm25(QUERY, stemmed=True).shape == (0,)
     assert index.cosine(HashEmbedder().vector(QUERY)).shape == (0,)
+    assert nearest(index) == []
+    assert_equal(shared(index.freeze(), []), index)
 
 
 def test_without_vectors_there_is_no_cosine() -> None:
@@ -202,8 +210,10 @@ def test_without_vectors_there_is_no_cosine() -> None:
         LocalIndex(IndexConfig())
     index = local(config=IndexConfig(dense=False))
     assert index.bm25(QUERY).any()
-    with pytest.raises(IndexStateError, match="dense=False"):
-        index.cosine(np.zeros(16, dtype=np.float32))
+    for one in (index, shared(index.freeze())):
+        for ask in (one.cosine, one.nearest):
+            with pytest.raises(IndexStateError, match="dense=False"):
+                ask(np.zeros(16, dtype=np.float32))
 
 
 def test_the_reference_back_end_gives_the_same_scores() -> None:
@@ -291,11 +301,14 @@ def test_a_shared_index_answers_only_when_all_is_written() -> None:
         assert len(index.pieces) == len(index.token_counts) == len(index.piece_uids)
         with pytest.raises(IndexStateError, match=f"{position} of the shared snapshot's {len(UNITS)} units"):
             index.bm25(QUERY)
-        with pytest.raises(IndexStateError, match="whole history"):
-            index.cosine(vector)
+        for ask in (index.cosine, index.nearest):
+            with pytest.raises(IndexStateError, match="whole history"):
+                ask(vector)
         write(index, [unit])
     assert index.pieces[-1] == index.pieces[len(index.pieces) - 1]
     assert index.pieces[:2] == list(index.pieces)[:2]
+    assert index.pieces[-3::2] == list(index.pieces)[-3::2]
+    assert index.units[1:] == UNITS[1:]
     with pytest.raises(IndexError):
         index.pieces[len(index.pieces)]
     with pytest.raises(KeyError):

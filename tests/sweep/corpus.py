@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import uuid
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +35,6 @@ from flexmem.sweep.shipping import pack_instance
 
 ARMS = ("piece_retrieval", "dense_pieces")
 MB = 2**20
-_EMBEDDING = "corpus-embedding"
 _WEIGHED_EVERY_S = 0.05
 
 
@@ -126,8 +126,10 @@ class Corpus:
     def __init__(self, out: Path, *plans: Plan) -> None:
         self.out = out
         self._config = plans[0].config
-        self.embedding = start_actor(_by_value(TableEmbeddingActor), **SERVICE, name=_EMBEDDING)
-        self.index = start_actor(IndexActor, _EMBEDDING, TableEmbedder.name, TableEmbedder.dimension, **SERVICE)
+        name = f"embedding-{uuid.uuid4().hex}"
+        self.embedding = start_actor(_by_value(TableEmbeddingActor), **SERVICE, name=name)
+        self._embedder = EmbeddingClient(name, TableEmbedder.name, TableEmbedder.dimension)
+        self.index = start_actor(IndexActor, name, TableEmbedder.name, TableEmbedder.dimension, **SERVICE)
         out.mkdir()
         self._writer = start_actor(ResultActor, str(out), **SERVICE)
         packed = [pack_instance(instance_of(plan)) for plan in plans]
@@ -135,8 +137,7 @@ class Corpus:
 
     def workers(self, count: int, warm: Plan) -> list[Any]:
         """New workers that have run a small plan: what every worker loads is loaded."""
-        embedder = EmbeddingClient(_EMBEDDING, TableEmbedder.name, TableEmbedder.dimension)
-        services = (embedder, IndexClient(self.index), ResultClient(self._writer), None, "corpus")
+        services = (self._embedder, IndexClient(self.index), ResultClient(self._writer), None, "corpus")
         arguments = (self._config, str(self.out), self._instances, *services)
         options = {"num_cpus": 0, "max_concurrency": 64, "concurrency_groups": {ACTIVITY: 1}}
         started = [start_actor(_by_value(WeighedWorker), *arguments, **options) for _ in range(count)]
@@ -179,10 +180,11 @@ class Corpus:
 @dataclass
 class Alone:
     """What a process that shares nothing shows by exact search over its own index: digests by episode. ``contents``
-    counts different contents of pieces, ``grown`` the bytes that history, index and build took.
+    counts different contents of ``pieces``, ``grown`` the bytes that history, index and build took.
     """
 
     shown: dict[str, str]
+    pieces: int
     contents: int
     grown: int
 
@@ -197,7 +199,7 @@ class AloneReader:
         plan: Plan = await references[0]
         instance, embedder = instance_of(plan), TableEmbedder()
         vectors = await embedder.embed([question.text for question in instance.questions])
-        found = Alone({}, 0, 0)
+        found = Alone({}, 0, 0, 0)
         for group in plan.groups():
             build = find_method(group.arm).configured().build(Services(embedder, lambda c: LocalIndex(c, embedder)))
             for unit in instance.units:
@@ -208,6 +210,7 @@ class AloneReader:
                 rendering = await build.view().render(query, Budget(task.budget))
                 found.shown[task.key] = text_digest(rendering.text)
             found.grown = max(found.grown, psutil.Process().memory_full_info().uss - before)
+            found.pieces = len(build.pieces)
             found.contents = len({piece.content for piece in build.pieces})
         return found
 

@@ -30,7 +30,7 @@ from flexmem.dataset import (
     read_file,
 )
 from flexmem.sweep.merging import merge_parts, merged_parts
-from flexmem.sweep.recovery import recover
+from flexmem.sweep.recovery import drop_unfinished, recover
 from flexmem.sweep.results import TornPartError, finished_keys, make_table, parts, read_columns, write_parts
 from flexmem.sweep.tables import PARTITIONS, TABLES
 
@@ -255,6 +255,17 @@ def test_episodes_run_again_whose_rendering_a_torn_merged_file_held(out: Path) -
     assert finished_keys(out) == {"k500", "k501", "k502"}  # a failed episode may have had no rendering
     kept = [pq.read_table(path) for path in (out / "torn" / "episodes").glob("*.parquet")]
     assert sum(table.num_rows for table in kept) == 20
+
+
+def test_renderings_of_episodes_without_a_row_go(out: Path) -> None:
+    """A part's episodes are written last; a kill may come before."""
+    rows = fill(out, 2)
+    merge_parts(out, "renderings", least=1)
+    orphans = [{"episode": key, "call": 0} for key in ("never", "k0", "neither")]
+    write_parts(out, "z", {"renderings": make_table("renderings", orphans)})
+    assert drop_unfinished(out) == 2
+    assert Counter(row["episode"] for row in found(out, "renderings")) == Counter([*(r["episode"] for r in rows), "k0"])
+    assert drop_unfinished(out) == 0
 
 
 def test_one_schema_though_columns_are_null_throughout_and_keys_are_null(out: Path) -> None:

@@ -169,7 +169,9 @@ def test_a_heartbeat_goes_with_its_driver_and_a_killed_one_s_with_the_next(out: 
     assert not list(out.glob("*activity*"))
     heart(out)
     (out / ".tmp-activity.json").write_text("half")
-    Heartbeat(out).end()
+    following = Heartbeat(out)
+    assert not (out / ACTIVITY).exists()
+    following.end()
     assert not list(out.glob("*activity*"))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flexmem.dataset import merge_of
 from flexmem.sweep.merging import PARTS_PER_MERGE, abandon_merges, finish_merges, merge_parts, merged_parts
+from flexmem.sweep.recovery import drop_unfinished
 from flexmem.sweep.results import lock_for_writing, parts, write_parts
 from flexmem.sweep.tables import TABLES
 
@@ -43,6 +44,7 @@ class ResultActor:
         else an empty text; the rows are safe in either case.
         """
         async with self._lock:
+            await asyncio.to_thread(drop_unfinished, self._out)
             for name in TABLES:
                 await asyncio.to_thread(self._merge, name, least=1, whole=True)
                 await asyncio.to_thread(finish_merges, self._out, name)
