@@ -8,7 +8,7 @@ without it, it is the other way round. So whoever reads sees each row once, what
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
@@ -114,8 +114,11 @@ def _parquet_files(folder: Path) -> list[Path]:
     ]
 
 
-def read_file(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows of one file, whole or some columns, in the schema's types; partition keys come from the path.
+def read_file(
+    path: Path, schema: pa.Schema, columns: Sequence[str] | None = None, added: Collection[str] = ()
+) -> pa.Table:
+    """Rows of one file, whole or some columns, in the schema's types; partition keys come from the path. Columns that
+    were ``added`` to the schema are null in a file that lacks them.
 
     Raises:
         FileNotFoundError: it is gone: merged with others, if a run goes on.
@@ -125,7 +128,8 @@ def read_file(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
     keys = partition_keys(path)
     try:
         with pq.ParquetFile(path) as file:
-            stored = [field for field in wanted if field.name not in keys]
+            lacking = {name for name in added if name not in file.schema_arrow.names}
+            stored = [field for field in wanted if field.name not in keys and field.name not in lacking]
             _check_schema(path, stored, file.schema_arrow)
             table = file.read(columns=[field.name for field in stored])
             rows = file.metadata.num_rows
@@ -133,9 +137,12 @@ def read_file(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
         raise
     except (pa.ArrowException, OSError) as error:
         raise TableFileError(f"{path}: can't be read ({error})") from error
-    arrays = [
-        _key(path, field, keys[field.name], rows) if field.name in keys else table[field.name] for field in wanted
-    ]
+    arrays = []
+    for field in wanted:
+        if field.name in keys:
+            arrays.append(_key(path, field, keys[field.name], rows))
+        else:
+            arrays.append(pa.nulls(rows, field.type) if field.name in lacking else table[field.name])
     return pa.table(arrays, names=wanted.names).cast(wanted)  # null columns take their type
 
 

@@ -49,18 +49,38 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counts them; None where it doesn't say."""
+    """Tokens as the provider counts them; None where it doesn't say.
+
+    ``input`` holds all of the prompt, ``cached`` (read from a prompt cache) and ``cache_written`` (written to one) as
+    well; ``output`` holds ``reasoning``.
+    """
 
     input: int | None = None
     output: int | None = None
     cached: int | None = None
     reasoning: int | None = None
+    cache_written: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request that was sent. ``number`` counts from 1; ``started_at`` is in Unix seconds; ``outcome`` is ``reply``
+    or the name of the error's class; ``usd`` is what it cost, None where price or usage is unknown.
+    """
+
+    number: int
+    started_at: float
+    latency_s: float
+    outcome: str
+    status: int | None
+    usage: Usage
+    usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
     """A model's reply. ``finish`` is the provider's reason (``stop``, ``length`` …); ``dropped`` names parameters that
-    the model does not take.
+    the model does not take; ``trail`` holds every request that was sent for it, in order.
     """
 
     text: str
@@ -70,6 +90,7 @@ class ChatReply:
     latency_s: float = 0.0
     attempts: int = 1
     dropped: tuple[str, ...] = ()
+    trail: tuple[Attempt, ...] = ()
 
 
 @runtime_checkable
@@ -91,9 +112,41 @@ class ChatModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Lease:
+    """Leave to send one request, of some ``tokens`` (an estimate of prompt and reply). ``key`` tells leases of one
+    budget apart.
+    """
+
+    key: str
+    tokens: int
+
+
+class RateBudget(Protocol):
+    """What an account may send in a minute, shared by all who send on it."""
+
+    async def acquire(self, tokens: int) -> Lease:
+        """Wait for one's turn to send a request of about ``tokens`` (prompt and reply)."""
+        ...
+
+    async def settle(self, lease: Lease, tokens: int | None) -> None:
+        """Give the lease back with what the request used: the difference to the estimate is refunded or charged. None:
+        nothing was sent, or its use is unknown.
+        """
+        ...
+
+    async def rejected(self, lease: Lease, retry_after: float | None) -> None:
+        """Give the lease back after a 429, which asked for ``retry_after`` seconds of pause if it said so: everyone
+        waits, and a budget that learns its limits lowers them.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """One attempt to get a reply. ``key`` is all that shapes the reply; ``call`` names the attempt, ``owner`` who makes
-    it.
+    """One call for a reply. ``key`` is all that shapes the reply; ``call`` names this call, ``owner`` who makes it.
+
+    ``repeat`` is the repeat's index; ``subject`` is what the call is made for: the key of an episode, a build or a
+    judgement. ``most_usd`` is the most that it can cost, None where no price is known.
     """
 
     key: str
@@ -101,6 +154,9 @@ class Call:
     owner: str
     model: str
     role: str
+    repeat: int = 0
+    subject: str = ""
+    most_usd: float | None = None
 
 
 class ReplyStore(Protocol):
@@ -119,8 +175,8 @@ class ReplyStore(Protocol):
         """Keep the reply; it is on disk when this returns."""
         ...
 
-    async def give_up(self, call: Call, reason: str) -> None:
-        """The call brought no reply; whoever waits for the same may send."""
+    async def give_up(self, call: Call, reason: str, trail: tuple[Attempt, ...] = ()) -> None:
+        """The call brought no reply; whoever waits for the same may send. ``trail``: what was sent all the same."""
         ...
 
 

@@ -4,9 +4,9 @@ never do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
 
+from flexmem.agents.choice_controls import CHOICE_CONTROLS
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.memory.assemble import assemble, total_tokens
 from flexmem.memory.base import IndexedBuild
@@ -15,14 +15,13 @@ from flexmem.memory.protocol import MethodConfig, Rendering
 from flexmem.memory.selection import Selection, Stop, selection_fragments
 from flexmem.ports import IndexConfig, Services
 
-Control = Literal["no_memory", "full_history", "oracle_evidence"]
-
-CONTROLS: dict[Control, str] = {
+CONTROLS: Mapping[str, str] = {
     "no_memory": "nothing is shown",
     "full_history": "everything is shown, whatever the budget",
     "oracle_evidence": "the gold evidence turns are shown, in time order, as far as the budget allows",
+    **CHOICE_CONTROLS,
 }
-WITHOUT_BUDGET: frozenset[str] = frozenset({"no_memory", "full_history"})
+WITHOUT_BUDGET: frozenset[str] = frozenset({"no_memory", "full_history", *CHOICE_CONTROLS})
 
 
 class ControlBuild(IndexedBuild):

@@ -57,6 +57,8 @@ COLUMNS: dict[str, pa.Schema] = {
             "violation_tokens": pa.int32(),
             "reader_input_tokens": pa.int64(),
             "reader_output_tokens": pa.int64(),
+            "reader_cached_tokens": pa.int64(),
+            "reader_reasoning_tokens": pa.int64(),
             "usd": pa.float64(),
             "render_ms": pa.float64(),
             "read_s": pa.float64(),
@@ -88,6 +90,10 @@ COLUMNS: dict[str, pa.Schema] = {
             "memory_calls": pa.int64(),
             "memory_input_tokens": pa.int64(),
             "memory_output_tokens": pa.int64(),
+            "memory_cached_tokens": pa.int64(),
+            "memory_reasoning_tokens": pa.int64(),
+            "usd": pa.float64(),
+            "phase": pa.string(),
             "seconds": pa.float64(),
             "finished_at": _TIME,
         }
@@ -106,10 +112,51 @@ COLUMNS: dict[str, pa.Schema] = {
             "failed_at": _TIME,
         }
     ),
+    "calls": pa.schema(
+        {
+            "call": pa.string(),
+            "attempt": pa.int32(),
+            "subject_kind": pa.string(),
+            "subject": pa.string(),
+            "role": pa.string(),
+            "model": pa.string(),
+            "repeat": pa.int32(),
+            "latency_s": pa.float64(),
+            "outcome": pa.string(),
+            "input_tokens": pa.int64(),
+            "cached_tokens": pa.int64(),
+            "output_tokens": pa.int64(),
+            "reasoning_tokens": pa.int64(),
+            "usd": pa.float64(),
+        }
+    ),
+    "judgements": pa.schema(
+        {
+            "judgement": pa.string(),
+            "episode": pa.string(),
+            "judge": pa.string(),
+            "label": pa.float64(),
+            "error_class": pa.string(),
+            "input_tokens": pa.int64(),
+            "output_tokens": pa.int64(),
+            "usd": pa.float64(),
+            "finished_at": _TIME,
+        }
+    ),
 }
 """The columns of each table that are always read. Texts and lists, which are large, are read on request."""
 
-_KEYS: dict[str, tuple[str, ...]] = {"episodes": ("episode",), "renderings": ("episode", "call"), "builds": ("build",)}
+ADDED: dict[str, tuple[str, ...]] = {
+    "episodes": ("reader_cached_tokens", "reader_reasoning_tokens"),
+    "builds": ("memory_cached_tokens", "memory_reasoning_tokens", "usd", "phase"),
+}
+"""Columns that older schema versions lack; null there."""
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "episodes": ("episode",),
+    "renderings": ("episode", "call"),
+    "judgements": ("judgement",),
+}
 
 
 @dataclass(frozen=True)
@@ -168,8 +215,18 @@ class Run:
 
     @cached_property
     def episodes(self) -> Frame:
-        """One row an episode (``COLUMNS["episodes"]``)."""
-        return self.frame("episodes")
+        """One row an episode (``COLUMNS["episodes"]``), scored by the primary judge where judges score."""
+        from flexmem.analysis.judged import with_judged_scores
+
+        read = self.frame("episodes")
+        if not self.manifest.judges:
+            return read
+        return with_judged_scores(read, self.judgements, self.manifest, self.manifest.judges[0])
+
+    @cached_property
+    def judgements(self) -> Frame:
+        """One row a judge's word on a reply (``COLUMNS["judgements"]``)."""
+        return self.frame("judgements")
 
     @cached_property
     def renderings(self) -> Frame:
@@ -178,7 +235,7 @@ class Run:
 
     @cached_property
     def builds(self) -> Frame:
-        """One row a build (``COLUMNS["builds"]``)."""
+        """One row for each time that a build was written, restored or added to (``COLUMNS["builds"]``)."""
         return self.frame("builds")
 
     @cached_property
@@ -197,7 +254,7 @@ class Run:
         """
         schema, wanted = COLUMNS[table], tuple(extra)
         try:
-            parts = each_file(self.folder / table, lambda path: _read(path, schema, wanted))
+            parts = each_file(self.folder / table, lambda path: _read(path, schema, wanted, ADDED.get(table, ())))
         except TableSchemaError as error:
             versions = " and ".join(map(str, SCHEMA_VERSIONS))
             raise RunError(f"{error}; schema versions {versions} have no such file") from error
@@ -227,15 +284,15 @@ def load(folder: Path | str) -> Run:
     return Run(path, read_manifest(path))
 
 
-def _read(path: Path, schema: pa.Schema, extra: Sequence[str]) -> pa.Table:
+def _read(path: Path, schema: pa.Schema, extra: Sequence[str], added: Sequence[str]) -> pa.Table:
     """One file's usual columns, and extra ones in the types that it has them in."""
     if not extra:
-        return read_file(path, schema)
+        return read_file(path, schema, None, added)
     stored = file_schema(path)
     missing = [name for name in extra if name not in stored.names]
     if missing:
         raise TableSchemaError(f"{path}: lacks the columns {', '.join(missing)}")
-    return read_file(path, pa.schema([*schema, *(stored.field(name) for name in extra)]))
+    return read_file(path, pa.schema([*schema, *(stored.field(name) for name in extra)]), None, added)
 
 
 def _without_duplicates(rows: pa.Table, key: Sequence[str], table: str) -> Frame:

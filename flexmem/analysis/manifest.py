@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-SCHEMA_VERSIONS = (1, 2)
+SCHEMA_VERSIONS = (1, 2, 3)
 """Versions of the tables that this package reads."""
 
 
@@ -64,6 +64,10 @@ class Manifest(_Part):
     notes: tuple[str, ...] = ()
     planned: tuple[PlannedCell, ...]
     arms: dict[str, ArmInfo]
+    judges: tuple[str, ...] = ()
+    """Labels of judges, the primary one first."""
+    judged: dict[str, tuple[str, ...]] = {}
+    """The question types of a benchmark that judges score; others keep the benchmark's own score."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Manifest:

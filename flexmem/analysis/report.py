@@ -10,6 +10,7 @@ from flexmem.analysis.footer import footer
 from flexmem.analysis.formats import csv_text, latex_text, markdown_text
 from flexmem.analysis.frames import Run
 from flexmem.analysis.matrices import Section, sections
+from flexmem.analysis.model_sections import model_lines, model_sections
 from flexmem.analysis.rows import COLUMNS, report_rows
 
 __all__ = ["COLUMNS", "print_report", "report_rows", "to_csv", "to_latex", "to_markdown"]
@@ -53,4 +54,4 @@ def to_csv(run: Run) -> str:
 
 def _document(run: Run) -> tuple[list[Section], list[str]]:
     found = cells(run)
-    return list(sections(found)), list(footer(run, found))
+    return [*sections(found), *model_sections(run)], [*footer(run, found), *model_lines(run)]

@@ -39,6 +39,11 @@ class Question:
     ``evidence`` holds gold turn ids that exist in the history; ``evidence_defects`` lists labels that had to be
     repaired or dropped. ``scored_by_evidence`` is False
     where the verbatim-evidence score does not apply (adversarial, abstention, no valid evidence): docs/methods.md E.6b.
+    ``scored_by_recall`` is False where answer recall doesn't: its answer is not what a memory should show.
+
+    ``details`` are the benchmark's own and can be written as JSON. Of a multiple-choice question they hold ``options``,
+    the texts to choose from, and ``length_rule``: whether the ``longest`` or the ``shortest`` of them is the better
+    guess (`flexmem.agents.choice_controls`).
     """
 
     question_id: str
@@ -48,6 +53,7 @@ class Question:
     evidence: tuple[str, ...] = ()
     evidence_defects: tuple[str, ...] = ()
     scored_by_evidence: bool = True
+    scored_by_recall: bool = True
     asked_at: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 

@@ -15,8 +15,15 @@ from flexmem.benchmarks.protocol import Benchmark, BenchmarkConfig
 
 BENCHMARKS: Mapping[str, str] = {
     "locomo": "flexmem.benchmarks.locomo.benchmark:LocomoBenchmark",
+    "longmemeval": "flexmem.benchmarks.longmemeval.benchmark:LongMemEvalBenchmark",
+    "personamem": "flexmem.benchmarks.personamem.benchmark:PersonaMemBenchmark",
     "synthetic": "flexmem.benchmarks.synthetic:SyntheticBenchmark",
 }
+
+CORPORA: Mapping[str, str] = {
+    "msc": "flexmem.benchmarks.msc.files:FILES",
+}
+"""Histories without questions, for training, by name: where their files are listed."""
 
 
 class BenchmarkOptionError(ValueError):
@@ -44,10 +51,11 @@ def benchmark_class(name: str) -> Any:
     Raises:
         BenchmarkOptionError: unknown name.
     """
+    if name in CORPORA:
+        raise BenchmarkOptionError(f"{name!r} has no questions, so is no benchmark; there are {', '.join(BENCHMARKS)}")
     if name not in BENCHMARKS:
         raise BenchmarkOptionError(f"no benchmark {name!r}{_near(name, BENCHMARKS)}; there are {', '.join(BENCHMARKS)}")
-    module, _, attribute = BENCHMARKS[name].partition(":")
-    return getattr(import_module(module), attribute)
+    return _attribute(BENCHMARKS[name])
 
 
 def config_class(name: str) -> type[BenchmarkConfig]:
@@ -62,12 +70,20 @@ def config_class(name: str) -> type[BenchmarkConfig]:
 
 
 def known_files() -> list[DataFile]:
-    """Every public file that some benchmark reads, for ``flexmem data``; once each."""
+    """Every public file that some benchmark or corpus reads, for ``flexmem data``; once each."""
     files: dict[str, DataFile] = {}
     for name in BENCHMARKS:
         for file in getattr(benchmark_class(name), "data_files", ()):
             files[file.name] = file
+    for place in CORPORA.values():
+        for file in _attribute(place):
+            files[file.name] = file
     return list(files.values())
+
+
+def _attribute(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _explain(name: str, error: ValidationError) -> str:

@@ -6,11 +6,13 @@ import os
 
 import typer
 
+from flexmem.cli.cache import cache_app
 from flexmem.cli.collect import collect
 from flexmem.cli.compare import compare
 from flexmem.cli.data import data_app
 from flexmem.cli.doctor import doctor
 from flexmem.cli.methods import methods
+from flexmem.cli.rejudge import rejudge
 from flexmem.cli.report import report
 from flexmem.cli.retry import retry
 from flexmem.cli.run import plan, run
@@ -23,7 +25,8 @@ app = typer.Typer(
     help="Memory methods for LLM agents, and the harness that compares them.",
 )
 app.add_typer(data_app, name="data")
-for command in (doctor, methods, plan, run, status, retry, report, compare, collect):
+app.add_typer(cache_app, name="cache")
+for command in (doctor, methods, plan, run, status, retry, rejudge, report, compare, collect):
     app.command()(command)
 
 

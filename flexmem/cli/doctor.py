@@ -73,7 +73,9 @@ def _data() -> Iterator[Finding]:
         return
     for state in states:
         detail = str(state.found.path) if state.found and not state.problem else state.problem
-        yield Finding(f"data {state.file.name}", state.state, detail or "not here: `flexmem data fetch`", needed=False)
+        missing = f"not here: `flexmem data fetch {state.file.name}`" if state.file.sources else "no public address"
+        mark: State = "good" if state.state == "unpinned" else state.state
+        yield Finding(f"data {state.file.name}", mark, detail or missing, needed=False)
 
 
 def _package(name: str, why: str, *, needed: bool) -> Finding:

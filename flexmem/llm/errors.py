@@ -4,7 +4,7 @@
      └─ ModelError                  rejected for a reason that fits none below      fail the call
          ├─ RateLimited             429: requests or tokens a minute                retry, not before `retry_after`
          ├─ Transient               no connection, time-out, 408, 409, 425, 5xx     retry
-         ├─ Malformed               a 200 that is not a chat completion             retry
+         ├─ Malformed               a 200 that is not a model's reply               retry
          ├─ ContextOverflow         prompt and reply don't fit the model's window   fail the call
          ├─ Refused                 the model or its content filter declined        fail the call
          ├─ Truncated               a reply cut by its limit, of no use as it is    fail the call
@@ -29,13 +29,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
-from flexmem.ports import Usage
+from flexmem.ports import Attempt, Usage
 
 __all__ = [
     "ContextOverflow",
@@ -61,8 +62,8 @@ class ModelError(Exception):
 
     ``retry``: sending the request again may help. ``stops_run``: every other call would fail alike. ``status``: the
     HTTP status, None without one. ``retry_after``: seconds the endpoint asked to wait. ``usage``: what the failed call
-    cost, where the endpoint said so. ``attempts``: how often the request was sent, 0 if not at all. It pickles, so that
-    it crosses processes.
+    cost, where the endpoint said so. ``attempts``: how often the request was sent, 0 if not at all. ``trail``: each of
+    those, in order. It pickles, so that it crosses processes.
     """
 
     retry: ClassVar[bool] = False
@@ -76,12 +77,14 @@ class ModelError(Exception):
         retry_after: float | None = None,
         usage: Usage | None = None,
         attempts: int = 1,
+        trail: tuple[Attempt, ...] = (),
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
         self.usage = usage
         self.attempts = attempts
+        self.trail = trail
 
     def __str__(self) -> str:
         message = str(self.args[0])
@@ -101,7 +104,7 @@ class Transient(ModelError):
 
 
 class Malformed(ModelError):
-    """The endpoint answered 200 with something that is not a chat completion, as overloaded gateways do."""
+    """The endpoint answered 200 with something that is not a model's reply, as overloaded gateways do."""
 
     retry = True
 
@@ -167,12 +170,22 @@ _OVERFLOW = re.compile(
 # Gemini says "exceeded your current quota" of a limit per minute too, so that sentence alone is no sign of an empty
 # account; OpenAI always adds the code.
 _QUOTA_CODES = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance", "billing_error"}
 )
-_QUOTA = re.compile(r"credit balance is too low|insufficient (?:balance|credits?|funds)", re.IGNORECASE)
+_QUOTA = re.compile(
+    r"credit balance is too low|insufficient (?:balance|credits?|funds)"
+    r"|reached your specified (?:\w+ )?(?:api )?usage limits?",  # Anthropic: a limit that the account set itself
+    re.IGNORECASE,
+)
 
-_REFUSAL_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt", "moderation_blocked"})
-_KEY_CODES = frozenset({"invalid_api_key", "api_key_invalid", "authentication_error"})
+_RATE_CODES = frozenset({"rate_limit_exceeded", "rate_limit_error"})
+_REFUSAL_CODES = frozenset(
+    {
+        *("content_filter", "content_policy_violation", "invalid_prompt", "moderation_blocked"),
+        *("bio_policy", "misalignment_policy_violation"),
+    }
+)
+_KEY_CODES = frozenset({"invalid_api_key", "api_key_invalid", "authentication_error", "permission_error"})
 _KEY = re.compile(r"(?:incorrect|invalid) api key|api key not valid|api_key_invalid", re.IGNORECASE)
 _MODEL_CODES = frozenset({"model_not_found", "unknown_model", "deploymentnotfound", "model_not_available"})
 _PARAMETER_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
@@ -183,29 +196,46 @@ _PARAMETER = re.compile(
 )
 
 _PASSING = frozenset({408, 409, 425})
+# Failures inside the endpoint that were sent with a 200.
+_PASSING_CODES = frozenset({"server_error", "api_error", "overloaded_error", "timeout_error", "internal_server_error"})
 
 
 def classify(error: BaseException, place: Place | None = None) -> ModelError:
     """What an exception raised during a call means. A `ModelError` is returned as it is."""
     if isinstance(error, ModelError):
         return error
-    import openai  # half a second; whoever only catches these errors needs none of it
-
     place = place or Place()
-    if isinstance(error, openai.APIStatusError):
+    for sdk in (sys.modules.get("openai"), sys.modules.get("anthropic")):
+        if sdk is not None and isinstance(error, Exception):
+            found = _from_sdk(error, sdk, place)
+            if found is not None:
+                return found
+    if isinstance(error, TimeoutError):
+        return Transient(f"{place}: {_LATE}")
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return Malformed(f"{place}: the answer is not a model's reply ({place.quote(str(error))}).")
+    if isinstance(error, UnicodeEncodeError):
+        return ModelError(f"{place}: the prompt holds half a surrogate pair, which can't be sent.", attempts=0)
+    return ModelError(f"{place}: {type(error).__name__}: {place.quote(str(error))}")
+
+
+_LATE = "no answer in time. Is the endpoint overloaded? Else raise `timeout_s`."
+
+
+def _from_sdk(error: Exception, sdk: Any, place: Place) -> ModelError | None:
+    """What an SDK's exception means; None where it is not this one's. Both SDKs have the same classes. An exception of
+    an SDK that nobody has imported can't be, so none is imported for it, which takes half a second.
+    """
+    if isinstance(error, sdk.APIStatusError):
         return classify_answer(error.status_code, error.body, error.response.headers, place)
-    if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return Transient(f"{place}: no answer in time. Is the endpoint overloaded? Else raise `timeout_s`.")
-    if isinstance(error, openai.APIConnectionError):
+    if isinstance(error, sdk.APITimeoutError):
+        return Transient(f"{place}: {_LATE}")
+    if isinstance(error, sdk.APIConnectionError):
         reason = place.quote(str(error.__cause__ or error)) or type(error.__cause__).__name__
         return Transient(f"{place}: the connection failed ({reason}). Is the endpoint up, the address right?")
-    if isinstance(error, openai.ContentFilterFinishReasonError):
-        return Refused(f"{place}: the content filter withheld the reply.")
-    if isinstance(error, openai.LengthFinishReasonError):
-        return Truncated(f"{place}: the reply was cut by its token limit. Raise `max_tokens`.")
-    if isinstance(error, openai.APIResponseValidationError | json.JSONDecodeError | UnicodeDecodeError):
-        return Malformed(f"{place}: the answer is not a chat completion ({place.quote(str(error))}).")
-    return ModelError(f"{place}: {type(error).__name__}: {place.quote(str(error))}")
+    if isinstance(error, sdk.APIResponseValidationError):
+        return Malformed(f"{place}: the answer is not a model's reply ({place.quote(str(error))}).")
+    return None
 
 
 def classify_answer(
@@ -234,7 +264,7 @@ def _judge(status: int, codes: frozenset[str], words: str) -> tuple[type[ModelEr
         return QuotaExhausted, "the account has no credit left; add credit, then run the same command again"
     if codes & _REFUSAL_CODES:
         return Refused, "the content filter rejected the prompt"
-    if status == 429 or "rate_limit_exceeded" in codes:
+    if status == 429 or codes & _RATE_CODES:
         return RateLimited, "rate limited; lower the number of concurrent calls if this lasts"
     if codes & _MODEL_CODES or status == 404:
         return ModelConfigurationError, "unknown model or address; check `model`, and that `base_url` ends as in '…/v1'"
@@ -242,10 +272,10 @@ def _judge(status: int, codes: frozenset[str], words: str) -> tuple[type[ModelEr
         return ModelConfigurationError, "the key is not accepted for this; check the key, its project and its rights"
     if codes & _PARAMETER_CODES or _PARAMETER.search(words):
         return ModelConfigurationError, "the model doesn't take a parameter; set `family` to the row that fits it"
-    if status in _PASSING or status >= 500:
+    if status in _PASSING or status >= 500 or (status < 400 and codes & _PASSING_CODES):
         return Transient, "the endpoint failed"
     if status < 400:
-        return Malformed, "the answer is not a chat completion"
+        return Malformed, "the answer is not a model's reply"
     return ModelError, "the request was rejected"
 
 

@@ -10,13 +10,15 @@ import json
 import math
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from flexmem import tokens
 from flexmem.llm.errors import ModelConfigurationError, ModelError, Refused
-from flexmem.ports import ChatReply, ChatRequest, Role, Usage
+from flexmem.llm.prices import StatedPrice, TokenPrice
+from flexmem.ports import Attempt, ChatReply, ChatRequest, Role, Usage
 
 __all__ = ["RULES", "Rule", "ScriptedModel"]
 
@@ -24,6 +26,7 @@ Rule = Callable[[ChatRequest], str]
 
 _LATENCY_SPREAD = 0.5  # sigma of the log-normal latency
 _RECORD_WORDS, _KEYWORDS, _ENTITIES = 80, 8, 12  # docs/methods.md A.8
+_FREE = TokenPrice(input=0, output=0)
 _RECORD_TEXT = re.compile(r"^New (?:steps|stretch):\n", re.MULTILINE)
 
 
@@ -35,8 +38,9 @@ class ScriptedModel:
     calls that come one after the other. A reply longer than the request's ``max_tokens`` is cut and finishes with
     ``length``. Usage counts T() of messages and reply.
 
-    ``latency_s``: median in seconds of a log-normal latency, drawn from ``seed`` and the request. ``calls`` counts by
-    role, refused and failed ones too; ``requests`` holds them in order unless ``keep_requests`` is off.
+    ``latency_s``: median in seconds of a log-normal latency, drawn from ``seed`` and the request. ``price``: what
+    replies are said to have cost, to try out what a run would; nothing without it. ``calls`` counts by role, refused
+    and failed ones too; ``requests`` holds them in order unless ``keep_requests`` is off.
     """
 
     def __init__(
@@ -46,8 +50,10 @@ class ScriptedModel:
         name: str | None = None,
         latency_s: float = 0.0,
         seed: int = 0,
+        price: TokenPrice | None = None,
         keep_requests: bool = True,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """Raises:
         ModelConfigurationError: no rule has that name.
@@ -59,7 +65,8 @@ class ScriptedModel:
         self.name = name or (replies if isinstance(replies, str) else "scripted")
         self.calls: Counter[Role] = Counter()
         self.requests: list[ChatRequest] = []
-        self._latency_s, self._seed, self._sleep = latency_s, seed, sleep
+        self._latency_s, self._seed, self._sleep, self._wall = latency_s, seed, sleep, wall
+        self._price = StatedPrice(price or _FREE)
         self._keep_requests = keep_requests
 
     def describe(self) -> Mapping[str, Any]:
@@ -82,6 +89,7 @@ class ScriptedModel:
         self.calls[request.role] += 1
         if self._keep_requests:
             self.requests.append(request)
+        begun_at = self._wall()
         text = self._reply(request, number)
         latency = self._latency(request)
         if latency > 0:
@@ -89,9 +97,13 @@ class ScriptedModel:
         whole = tokens.count(text) <= request.max_tokens
         if not whole:
             text = text[: tokens.longest_prefix(text, request.max_tokens)]
-        used = sum(tokens.count(message.content) for message in request.messages)
-        usage = Usage(input=used, output=tokens.count(text), cached=0, reasoning=0)
-        return ChatReply(text, self.name, usage, "stop" if whole else "length", latency_s=latency)
+        usage = Usage(input=_prompt_tokens(request), output=tokens.count(text), cached=0, reasoning=0)
+        sent = Attempt(1, begun_at, latency, "reply", None, usage, self._price.usd(usage))
+        return ChatReply(text, self.name, usage, "stop" if whole else "length", latency_s=latency, trail=(sent,))
+
+    def most_usd(self, request: ChatRequest) -> float:
+        """The most that a reply to ``request`` can be said to cost."""
+        return self._price.most_usd(_prompt_tokens(request), request.max_tokens)
 
     def _reply(self, request: ChatRequest, number: int) -> str:
         source = self._source
@@ -158,6 +170,10 @@ def refuse(request: ChatRequest) -> str:
 
 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (echo, first_sentence, json_record, garbage, refuse)}
+
+
+def _prompt_tokens(request: ChatRequest) -> int:
+    return sum(tokens.count(message.content) for message in request.messages)
 
 
 def _digest(text: str) -> bytes:

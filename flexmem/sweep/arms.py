@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flexmem.agents.choice_controls import CHOICE_CONTROLS
 from flexmem.agents.controls import CONTROLS, WITHOUT_BUDGET
 from flexmem.memory.protocol import MethodError
 from flexmem.memory.registry import ConfiguredMethod, find_method, methods
@@ -25,6 +26,11 @@ class Arm:
     def has_budget(self) -> bool:
         """Whether the arm differs from budget to budget; one that doesn't runs once."""
         return self.control not in WITHOUT_BUDGET
+
+    @property
+    def answers_by_rule(self) -> bool:
+        """Whether the harness itself answers, out of the options of a multiple-choice question."""
+        return self.control in CHOICE_CONTROLS
 
     @property
     def uses_memory_model(self) -> bool:
@@ -53,6 +59,12 @@ def make_arms(entries: Sequence[ArmEntry], task: str = "reader") -> list[Arm]:
         ConfigError: an unknown method or option, or a method that is not for this kind of task.
     """
     return [_make(entry, task) for entry in entries]
+
+
+def choice_arms(listed: Iterable[Arm] = ()) -> list[Arm]:
+    """The arms that every sweep over a multiple-choice benchmark has, without those that are ``listed`` already."""
+    there = {arm.control for arm in listed}
+    return [Arm(name, name, None) for name in CHOICE_CONTROLS if name not in there]
 
 
 def _make(entry: ArmEntry, task: str) -> Arm:

@@ -78,8 +78,7 @@ class BuildTools:
 async def finish_build(
     arm: Arm, units: Sequence[Unit], tools: BuildTools, repeat: int, store: BuildStore, key: str
 ) -> FinishedBuild:
-    """Restore a build, or write it from its units. One that a model wrote is kept at once, since it was paid; others
-    are kept when their group ends.
+    """Restore a build, or write it from its units; `keep` then saves it.
 
     Raises:
         KeptBuildError: the kept build is damaged.
@@ -101,10 +100,7 @@ async def finish_build(
     for unit in units:
         await build.write(unit)
         tools.activity.step()
-    finished = FinishedBuild(build, False, tools.clock() - start, meter)
-    if arm.uses_memory_model:
-        keep(finished, arm, store, key)
-    return finished
+    return FinishedBuild(build, False, tools.clock() - start, meter)
 
 
 def keep(finished: FinishedBuild, arm: Arm, store: BuildStore, key: str) -> None:

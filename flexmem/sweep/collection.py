@@ -18,7 +18,7 @@ from flexmem.sweep.manifest import read_manifest
 from flexmem.sweep.merging import batches, finish_merges, new_merge, record_merge, write_merged
 from flexmem.sweep.recovery import remove_leftovers
 from flexmem.sweep.results import lock_for_writing
-from flexmem.sweep.tables import PARTITIONS, TABLES
+from flexmem.sweep.tables import ADDED, PARTITIONS, TABLES
 
 COLLECTION = "collection.json"
 RUN = "run"
@@ -115,7 +115,7 @@ def _write(run: Path, target: Path, name: str, label: str, merge: str) -> tuple[
     files: list[str] = []
     rows = 0
     for batch in batches(live_files(run / name)):
-        table = pa.concat_tables([read_file(path, schema) for path in batch])
+        table = pa.concat_tables([read_file(path, schema, None, ADDED.get(name, ())) for path in batch])
         files += write_merged(target, schema, table, merge, len(files), {RUN: label}, keys)
         rows += table.num_rows
     return files, rows

@@ -80,11 +80,32 @@ class ReaderEntry(_Section):
     effort: str | None = "medium"
 
 
+class JudgeEntry(_Section):
+    """A judge of replies; ``label`` is what tables call it."""
+
+    label: str
+    model: ModelConfig
+    max_tokens: int = Field(16, gt=0)
+    effort: str | None = "low"
+
+
 class ModelsEntry(_Section):
-    """Models by role; without a reader the sweep measures evidence only."""
+    """Models by role; without a reader the sweep measures evidence only. Each judge judges every reply of a benchmark
+    that is scored by judges; the first one's word is the score.
+    """
 
     reader: ReaderEntry | None = None
     memory: ModelConfig | None = None
+    judges: list[JudgeEntry] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _judges(self) -> ModelsEntry:
+        labels = [entry.label for entry in self.judges]
+        if len(set(labels)) < len(labels):
+            raise ValueError("two judges have the same label")
+        if self.judges and self.reader is None:
+            raise ValueError("judges judge a reader's replies, but there is no reader")
+        return self
 
 
 class EmbeddingEntry(_Section):
@@ -116,6 +137,8 @@ class EngineEntry(_Section):
     """
     address: str | None = None
     """A Ray cluster's address; None: RAY_ADDRESS, else a Ray of its own on this machine."""
+    max_usd: float | None = Field(None, gt=0)
+    """A cap on what the run's folder has cost, in USD; no call is begun that might pass it."""
     object_store_mb: int = Field(512, ge=80)
     """Shared memory of a Ray of its own."""
 

@@ -61,14 +61,14 @@ class Driver:
         self._lost: list[str] = []
         self._died = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
 
-    def run(self, vectors: Path) -> SweepOutcome:
+    def run(self, vectors: Path, replay: Path | None = None) -> SweepOutcome:
         """Hand out groups until none is left or a call says that all would fail. ``vectors``: where vectors are kept
-        across runs.
+        across runs; ``replay``: a reply store that all replies are taken from.
         """
         from flexmem.sweep.services.sweep_actors import SweepActors
 
         try:
-            actors = SweepActors(self._ray, self._plan, self._out, vectors, self._wait)
+            actors = SweepActors(self._ray, self._plan, self._out, vectors, self._wait, replay)
             try:
                 return self._run(actors)
             finally:
@@ -92,9 +92,9 @@ class Driver:
                 stopped = self._take(*ended, pool, actors) or stopped
             self._watch.look(len(self._queue))
         self._wait(actors.writer.barrier.remote(), "results")
-        notes = ["" if stopped else self._wait(actors.writer.finish.remote(), "results")]
         if actors.replies is not None:
             self._ray.get(actors.replies.close.remote())
+        notes = [self._wait(actors.writer.finish.remote(merge=not stopped), "results")]
         if pool.recycled and limits is not None:
             notes.append(
                 f"{pool.recycled} workers were replaced because they took more than {limits.replace // 2**20:,} MB of "

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
+from flexmem.llm.config import make_model
 from flexmem.sweep.cluster import ray_cluster
 from flexmem.sweep.driver import Driver
 from flexmem.sweep.finished import FinishedKeys
 from flexmem.sweep.group_queue import GroupQueue
+from flexmem.sweep.judging import judge_run, judged_types
+from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Plan
 from flexmem.sweep.preflight import check_models
@@ -27,8 +30,12 @@ def vector_cache_path() -> Path:
     return Path(os.environ.get("FLEXMEM_CACHE") or user_cache_dir("flexmem")) / "vectors.sqlite"
 
 
-def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> SweepOutcome:
+def run_sweep(
+    plan: Plan, out: Path, on_progress: OnProgress | None = None, *, replay: Path | None = None
+) -> SweepOutcome:
     """Run what is missing of a plan in an output folder; the same call again goes on where this one stopped.
+
+    With ``replay``, a finished run's folder, all replies of models are taken from there and nothing is sent.
 
     Raises:
         RunFolderError: the folder holds results of something else.
@@ -42,15 +49,34 @@ def run_sweep(plan: Plan, out: Path, on_progress: OnProgress | None = None) -> S
     progress = Progress(planned, planned - missing, before=planned - missing)
     if on_progress is not None:
         on_progress(progress)
-    if missing:
+    if missing and replay is None:
         check_models(plan.config)
     write_manifest(out, manifest)  # not before: a folder made from a wrong address would refuse the right one
-    if not missing:
-        return SweepOutcome(planned, planned, {}, torn=torn)
-    queue = GroupQueue(plan.groups(finished), groups)
-    with ray_cluster(plan.config.engine) as ray:
-        driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
-        return replace(driver.run(vector_cache_path()), torn=torn)
+    replies = replay / REPLIES if replay is not None else None
+    outcome = SweepOutcome(planned, planned, {})
+    if missing:
+        queue = GroupQueue(plan.groups(finished), groups)
+        with ray_cluster(plan.config.engine) as ray:
+            driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
+            outcome = driver.run(vector_cache_path(), replies)
+    return _judged(plan, out, replace(outcome, torn=torn), replies)
+
+
+def _judged(plan: Plan, out: Path, outcome: SweepOutcome, replies: Path | None) -> SweepOutcome:
+    """Have the replies judged, where the sweep has judges and what is to be judged."""
+    judges, engine = plan.config.models.judges, plan.config.engine
+    if not judges or outcome.stopped or not judged_types(plan.benchmarks):
+        return outcome
+    judging = judge_run(
+        plan.benchmarks,
+        judges,
+        out,
+        lambda entry: make_model(entry.model),
+        in_flight=engine.in_flight,
+        max_usd=engine.max_usd,
+        replay=replies,
+    )
+    return replace(outcome, judging=judging, stopped=judging.stopped)
 
 
 def _finished_so_far(out: Path) -> tuple[FinishedKeys, tuple[str, ...]]:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from flexmem import tokens
 from flexmem.agents.answer_recall import WordFinder, answer_words
+from flexmem.agents.choice_controls import reply_by_rule
 from flexmem.agents.controls import full_history, nothing, oracle_evidence
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.agents.reader import answer
 from flexmem.benchmarks.protocol import Benchmark, Instance, Question
 from flexmem.llm.errors import ModelError
+from flexmem.llm.stored import for_subject
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.protocol import Budget, Query, Rendering
-from flexmem.ports import ChatModel, ChatReply, Usage, VectorArray
+from flexmem.ports import Attempt, ChatModel, ChatReply, Usage, VectorArray
 from flexmem.sweep.arms import Arm
+from flexmem.sweep.build_rows import BuildRows
 from flexmem.sweep.builds import BuildStore, BuildTools, FinishedBuild, finish_build, keep
 from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.failures import FINAL, classify, describe
 from flexmem.sweep.histories import History
-from flexmem.sweep.plan import EpisodeTask, Group
+from flexmem.sweep.metered import cost
+from flexmem.sweep.plan import BY_RULE, EpisodeTask, Group
 from flexmem.sweep.rendering_rows import RenderingRows
 from flexmem.sweep.sink import RowSink
 
@@ -59,6 +63,7 @@ class _Scene:
     instance: Instance
     history: History
     finished: FinishedBuild
+    rows: BuildRows
     places: EvidenceMap
     words: WordFinder
     cut: str
@@ -99,7 +104,9 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
     if stopped is not None:
         await tools.sink.deliver()
         raise stopped from None
-    tools.sink.add("builds", _build_row(scene, tools, _keep(scene, tools)))
+    last = scene.rows.last(_keep(scene, tools))
+    if last is not None:
+        tools.sink.add("builds", last)
     await tools.sink.deliver()
     return counts
 
@@ -111,7 +118,13 @@ async def _set_scene(group: Group, arm: Arm, benchmark: Benchmark, history: Hist
     with activity.during("history", f"{group.benchmark}/{group.instance}"):
         places, words, cut = history.lookups(finished.build)
         await tools.rows.add_pieces(tools.sink, cut, units, finished.build.pieces)
-    return _Scene(group, arm, benchmark, history.instance, history, finished, places, words, cut)
+    rows = BuildRows(group, arm, history.instance, finished, _memory_model(arm, tools))
+    tools.sink.add("builds", rows.first())
+    if arm.uses_memory_model and not finished.restored:
+        # What it has cost is durable before the build is kept: a kept build is never written, and counted, again.
+        await tools.sink.deliver()
+        keep(finished, arm, tools.store, group.build)
+    return _Scene(group, arm, benchmark, history.instance, history, finished, rows, places, words, cut)
 
 
 async def _lane(tasks: Iterator[EpisodeTask], scene: _Scene, tools: RunTools, counts: dict[str, int]) -> None:
@@ -137,27 +150,36 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
     render_ms = (time.perf_counter() - start) * 1e3
     row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
     row |= _measure(scene, task, question, rendering)
-    row |= {"render_ms": render_ms, "metric": _headline(scene.benchmark, tools)}
+    row |= {"render_ms": render_ms, "metric": _headline(scene.arm, scene.benchmark, tools)}
     tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering)
     if row["violation_tokens"]:
         row |= _failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
+    elif scene.arm.answers_by_rule:
+        row |= _answer_by_rule(scene, question)
     elif tools.reader is not None:
-        row |= await _read(scene, question, rendering, tools)
+        row |= await _read(scene, question, task.key, rendering, tools)
     else:
         row["score"] = row["verbatim_evidence"]
     return row
 
 
-def _headline(benchmark: Benchmark, tools: RunTools) -> str:
+def _headline(arm: Arm, benchmark: Benchmark, tools: RunTools) -> str:
     """The metric of ``score``."""
-    return benchmark.metrics[0] if tools.reader is not None else "verbatim_evidence"
+    return benchmark.metrics[0] if _reader(arm, tools) is not None else "verbatim_evidence"
+
+
+def _reader(arm: Arm, tools: RunTools) -> str | None:
+    """Whose answers an arm's scores are about. One that answers by rule stands among those of the sweep's reader."""
+    if tools.reader is not None:
+        return tools.reader.name
+    return BY_RULE if arm.answers_by_rule else None
 
 
 async def _render(scene: _Scene, question: Question, vector: VectorArray, room: int | None) -> Rendering:
     build = scene.finished.build
     if scene.arm.method is not None:
         return await build.view().render(Query.question(question.text, vector), Budget(cast(int, room)))
-    if scene.arm.control == "no_memory":
+    if scene.arm.control == "no_memory" or scene.arm.answers_by_rule:
         return nothing()
     if scene.arm.control == "full_history":
         return full_history(cast(IndexedBuild, build))
@@ -188,7 +210,7 @@ def _measure(scene: _Scene, task: EpisodeTask, question: Question, rendering: Re
     }
 
 
-async def _read(scene: _Scene, question: Question, rendering: Rendering, tools: RunTools) -> dict[str, Any]:
+async def _read(scene: _Scene, question: Question, key: str, rendering: Rendering, tools: RunTools) -> dict[str, Any]:
     """Ask the reader and score its reply. A refusal or a limit scores 0; what the memory showed stands.
 
     Raises:
@@ -203,7 +225,11 @@ async def _read(scene: _Scene, question: Question, rendering: Rendering, tools: 
     try:
         with tools.build_tools.activity.during("reader"):
             reply: ChatReply = await answer(
-                tools.reader, prompt, rendering.text, max_tokens=entry.max_tokens, effort=entry.effort
+                for_subject(tools.reader, f"episode:{key}"),
+                prompt,
+                rendering.text,
+                max_tokens=entry.max_tokens,
+                effort=entry.effort,
             )
     except ModelError as error:
         if classify(error) not in FINAL:
@@ -214,22 +240,47 @@ async def _read(scene: _Scene, question: Question, rendering: Rendering, tools: 
         "reply": reply.text,
         "score": scores[scene.benchmark.metrics[0]],
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
-        "reader_input_tokens": reply.usage.input,
-        "reader_output_tokens": reply.usage.output,
+        **_reading(reply.usage, reply.trail),
         "read_s": time.perf_counter() - start,
         "attempts": reply.attempts,
     }
 
 
+def _answer_by_rule(scene: _Scene, question: Question) -> dict[str, Any]:
+    """Score an arm that takes an option by rule, or of which only the expected score is known; neither costs a call."""
+    options = question.details["options"]
+    reply = reply_by_rule(scene.arm.control or "", options, question.details["length_rule"])
+    if reply is None:
+        scores: Mapping[str, float] = dict.fromkeys(scene.benchmark.metrics, 1 / len(options))
+    else:
+        scores = scene.benchmark.score(question, reply, scene.group.repeat)
+    return {
+        "reply": reply,
+        "score": scores[scene.benchmark.metrics[0]],
+        "scores": [{"metric": name, "value": value} for name, value in scores.items()],
+        **_reading(Usage(0, 0), ()),
+        "usd": 0.0,
+    }
+
+
+def _reading(usage: Usage, trail: Sequence[Attempt]) -> dict[str, Any]:
+    """What the reader's call took."""
+    return {
+        "reader_input_tokens": usage.input,
+        "reader_output_tokens": usage.output,
+        "reader_cached_tokens": usage.cached,
+        "reader_reasoning_tokens": usage.reasoning,
+        "usd": cost(trail),
+    }
+
+
 def _unanswered(error: ModelError) -> dict[str, Any]:
-    usage = error.usage or Usage()
     return {
         "outcome": "failed",
         "error_class": classify(error),
         "error": describe(error),
         "score": 0.0,
-        "reader_input_tokens": usage.input,
-        "reader_output_tokens": usage.output,
+        **_reading(error.usage or Usage(), error.trail),
         "attempts": max(1, error.attempts),
     }
 
@@ -251,7 +302,7 @@ def _row(
         "question_type": question.question_type,
         "arm": group.arm,
         "budget": task.budget,
-        "reader": tools.reader.name if tools.reader else None,
+        "reader": _reader(arm, tools),
         "memory_model": _memory_model(arm, tools),
         "repeat": group.repeat,
         "outcome": "ok",
@@ -304,7 +355,7 @@ def _fail(
             "evidence_rank": history.evidence_ranks[task.question],
             "extractive": history.extractive[task.question],
             "answer_recall": 0.0 if history.extractive[task.question] else None,
-            "metric": _headline(benchmark, tools),
+            "metric": _headline(arm, benchmark, tools),
         }
         tools.sink.add("episodes", row | _failed(error_class, describe(error), row))
         return
@@ -330,27 +381,3 @@ def _keep(scene: _Scene, tools: RunTools) -> dict[str, int]:
     except Exception as error:  # noqa: BLE001 - whatever a method raises
         return {f"build not kept ({describe(error)})": 1}
     return {}
-
-
-def _build_row(scene: _Scene, tools: RunTools, problems: Mapping[str, int]) -> dict[str, Any]:
-    finished = scene.finished
-    fallbacks = {**finished.build.fallbacks, **problems}
-    units = scene.instance.units
-    uses_model = scene.arm.uses_memory_model
-    return {
-        "build": scene.group.build,
-        "benchmark": scene.group.benchmark,
-        "instance": scene.instance.instance_id,
-        "arm": scene.arm.name,
-        "memory_model": _memory_model(scene.arm, tools),
-        "repeat": scene.group.repeat,
-        "units": len(units),
-        "history_tokens": sum(unit.tokens for unit in units),
-        "memory_calls": finished.meter.calls if uses_model else 0,
-        "memory_input_tokens": finished.meter.input if uses_model else 0,
-        "memory_output_tokens": finished.meter.output if uses_model else 0,
-        "fallbacks": [{"reason": reason, "times": times} for reason, times in fallbacks.items()],
-        "restored": finished.restored,
-        "seconds": finished.seconds,
-        "finished_at": datetime.now(UTC),
-    }

@@ -100,7 +100,7 @@ class History:
                 order = order_pieces(index.bm25(question.text), index.cosine(vector))
                 rank = places.rank(question.evidence, order.tolist())
             self.evidence_ranks.append(rank)
-            self.extractive.append(words.is_extractive(answer))
+            self.extractive.append(question.scored_by_recall and words.is_extractive(answer))
 
     def open_index(self, config: IndexConfig) -> HistoryIndex:
         """An index to write the history's units into. All share one snapshot per cut; the vectors are always there."""

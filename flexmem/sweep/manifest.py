@@ -6,7 +6,7 @@ import json
 import platform
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 from flexmem.sweep.config import ConfigError
 from flexmem.sweep.durable import write_json
 from flexmem.sweep.fingerprint import digest
-from flexmem.sweep.plan import Plan
+from flexmem.sweep.judging import judged_types
+from flexmem.sweep.plan import LoadedBenchmark, Plan
 from flexmem.sweep.tables import READABLE_VERSIONS, SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
@@ -43,6 +44,8 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
     digests = {loaded.name: loaded.benchmark.data_digest() for loaded in plan.benchmarks}
     metrics = {loaded.name: list(loaded.benchmark.metrics) for loaded in plan.benchmarks}
     notes = plan.notes()
+    judges = [entry.label for entry in plan.config.models.judges]
+    judged = judged_types(plan.benchmarks)
     path = out / MANIFEST
     run_id = uuid.uuid4().hex
     if path.exists():
@@ -59,6 +62,8 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         arms = {**old["arms"], **arms}
         digests = {**old["data_digests"], **digests}
         metrics = {**old["metrics"], **metrics}
+        judges = list(dict.fromkeys([*old["judges"], *judges]))
+        judged = {**old["judged"], **judged}
         notes = list(dict.fromkeys([*old["notes"], *notes]))
     elif out.exists() and not out.is_dir():
         raise RunFolderError(f"{out}: is not a folder; give an empty folder or a run's own")
@@ -72,12 +77,36 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         "fields": fields,
         "data_digests": digests,
         "metrics": metrics,
+        "judges": judges,
+        "judged": judged,
         "notes": notes,
         "planned": planned,
         "arms": arms,
         "versions": {"python": platform.python_version(), **_versions()},
         "git_commit": _git_commit(),
     }
+
+
+def add_judges(out: Path, benchmarks: Sequence[LoadedBenchmark], judges: Sequence[str]) -> None:
+    """Take judges into a run's manifest, after those that are there, and the question types that they judge.
+
+    Raises:
+        RunFolderError: not a run folder, or another one's data.
+    """
+    manifest = read_manifest(out)
+    for loaded in benchmarks:
+        known = manifest["data_digests"].get(loaded.name)
+        if known is not None and known != loaded.benchmark.data_digest():
+            raise RunFolderError(f"{out}: its replies are to other data of {loaded.name} than the configuration names")
+    write_manifest(
+        out,
+        {
+            **manifest,
+            "schema_version": SCHEMA_VERSION,
+            "judges": list(dict.fromkeys([*manifest["judges"], *judges])),
+            "judged": {**manifest["judged"], **judged_types(benchmarks)},
+        },
+    )
 
 
 def write_manifest(out: Path, manifest: Mapping[str, Any]) -> None:
@@ -109,7 +138,8 @@ def read_manifest(out: Path) -> dict[str, Any]:
     missing = [key for key in _KEPT if key not in manifest]
     if missing:
         raise RunFolderError(f"{path}: is damaged: it lacks {', '.join(missing)}")
-    return {"run_id": digest(manifest["fields"]), **manifest}  # version 1 had none
+    # Version 1 had no id, and neither 1 nor 2 had judges.
+    return {"run_id": digest(manifest["fields"]), "judges": [], "judged": {}, **manifest}
 
 
 def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

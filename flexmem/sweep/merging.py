@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from flexmem.dataset import MERGED, MERGES, Merge, live_files, merge_of, merged_path, read_file, read_merges
 from flexmem.sweep.durable import write_json, write_table
-from flexmem.sweep.tables import PARTITIONS, TABLES
+from flexmem.sweep.tables import ADDED, PARTITIONS, TABLES
 
 PARTS_PER_MERGE = 64
 """So many fresh parts of a table are merged at a time."""
@@ -142,7 +142,7 @@ def record_merge(folder: Path, merge: Merge) -> None:
 
 def _merge(out: Path, name: str, sources: Sequence[Path]) -> int:
     folder, schema, merge = out / name, TABLES[name], new_merge()
-    table = pa.concat_tables([read_file(path, schema) for path in sources])
+    table = pa.concat_tables([read_file(path, schema, None, ADDED.get(name, ())) for path in sources])
     files = write_merged(folder, schema, table, merge, 0, {}, PARTITIONS.get(name, ()))
     record_merge(folder, Merge(merge, tuple(files), tuple(str(path.relative_to(folder)) for path in sources)))
     for path in sources:

@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from flexmem.ports import ChatModel, ChatReply, ChatRequest
+from flexmem.ports import Attempt, ChatModel, ChatReply, ChatRequest
 from flexmem.sweep.activity import Activity
 
 
 @dataclass
 class Meter:
-    """Calls and tokens so far; tokens turn None for good when an endpoint does not say them."""
+    """Calls, tokens and USD so far; a sum turns None for good when an endpoint or a price list does not say a part."""
 
     calls: int = 0
     input: int | None = 0
     output: int | None = 0
+    cached: int | None = 0
+    reasoning: int | None = 0
+    usd: float | None = 0.0
 
     def note(self, reply: ChatReply) -> None:
         """Count a reply."""
         self.calls += 1
-        self.input = None if self.input is None or reply.usage.input is None else self.input + reply.usage.input
-        self.output = None if self.output is None or reply.usage.output is None else self.output + reply.usage.output
+        self.input = add(self.input, reply.usage.input)
+        self.output = add(self.output, reply.usage.output)
+        self.cached = add(self.cached, reply.usage.cached)
+        self.reasoning = add(self.reasoning, reply.usage.reasoning)
+        self.usd = add(self.usd, cost(reply.trail))
+
+    def copy(self) -> Meter:
+        """Its state now."""
+        return replace(self)
+
+    def since(self, earlier: Meter) -> Meter:
+        """What was counted after ``earlier``, an older state of this meter."""
+        return Meter(
+            self.calls - earlier.calls,
+            _difference(self.input, earlier.input),
+            _difference(self.output, earlier.output),
+            _difference(self.cached, earlier.cached),
+            _difference(self.reasoning, earlier.reasoning),
+            _difference(self.usd, earlier.usd),
+        )
+
+
+Number = TypeVar("Number", int, float)
+
+
+def add(total: Number | None, more: Number | None) -> Number | None:
+    """A sum that is unknown as soon as a part of it is."""
+    return None if total is None or more is None else total + more
+
+
+def cost(trail: Sequence[Attempt]) -> float | None:
+    """USD of one reply, with what was sent in vain before it; None where the reply's own price is unknown. An attempt
+    that failed costs what the endpoint said, which is mostly nothing.
+    """
+    if not trail or trail[-1].usd is None:
+        return None
+    return sum(attempt.usd or 0.0 for attempt in trail)
+
+
+def _difference(now: Number | None, earlier: Number | None) -> Number | None:
+    return None if now is None or earlier is None else now - earlier
 
 
 class MeteredModel:

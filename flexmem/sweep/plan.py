@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,12 @@ from flexmem.memory.prompts import all_prompts_digest
 from flexmem.memory.protocol import Budget, BudgetError, Query
 from flexmem.ports import ChatReply, ChatRequest, IndexConfig, Services, VectorArray
 from flexmem.retrieval.index import LocalIndex
-from flexmem.sweep.arms import Arm, make_arms
+from flexmem.sweep.arms import Arm, choice_arms, make_arms
 from flexmem.sweep.config import BenchmarkEntry, ConfigError, SweepConfig
 from flexmem.sweep.fingerprint import CODE_VERSION, build_key, digest, episode_key, instance_digest, question_digest
+
+BY_RULE = "rule"
+"""What stands for the reader's name where a control arm answers and the sweep has no reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ class LoadedBenchmark:
     def name(self) -> str:
         return self.benchmark.name
 
+    @cached_property
+    def has_choices(self) -> bool:
+        """Whether all its questions are multiple choice."""
+        return all("options" in question.details for one in self.instances.values() for question in one.questions)
+
 
 @dataclass
 class Plan:
@@ -75,7 +84,7 @@ class Plan:
         for loaded in self.benchmarks:
             for instance in loaded.instances.values():
                 questions = [question_digest(question) for question in instance.questions]
-                for arm in self.arms:
+                for arm in self.arms_at(loaded):
                     for repeat in range(self.config.repeats):
                         group = self._group(loaded, instance, questions, arm, repeat, done)
                         if group.episodes:
@@ -89,8 +98,15 @@ class Plan:
                 groups += 1
                 episodes += len(group.episodes)
             return groups, episodes
-        asked = sum(1 for loaded in self.benchmarks for one in loaded.instances.values() if one.questions)
-        return asked * len(self.arms) * self.config.repeats, sum(cell["n"] for cell in self.cells())
+        builds = sum(
+            len(self.arms_at(loaded)) * sum(bool(one.questions) for one in loaded.instances.values())
+            for loaded in self.benchmarks
+        )
+        return builds * self.config.repeats, sum(cell["n"] for cell in self.cells())
+
+    def arms_at(self, loaded: LoadedBenchmark) -> list[Arm]:
+        """The arms that run over a benchmark: those that answer by rule, only where there is something to choose."""
+        return [arm for arm in self.arms if loaded.has_choices or not arm.answers_by_rule]
 
     def budgets(self, arm: Arm) -> Sequence[int | None]:
         """The budgets that an arm runs at; [None] for one without."""
@@ -99,17 +115,19 @@ class Plan:
     def cells(self) -> list[dict[str, Any]]:
         """Planned cells for the manifest: benchmark, arm, budget, reader, repeats, n (episodes over all repeats)."""
         reader = self.reader["model"]["model"] if self.reader else None
+        # Without a reader, an arm that answers by rule still has a score, so its cells have a reader's place.
+        by_rule = reader or BY_RULE
         return [
             {
                 "benchmark": loaded.name,
                 "arm": arm.name,
                 "budget": budget,
-                "reader": reader,
+                "reader": by_rule if arm.answers_by_rule else reader,
                 "repeats": self.config.repeats,
                 "n": self.config.repeats * sum(len(i.questions) for i in loaded.instances.values()),
             }
             for loaded in self.benchmarks
-            for arm in self.arms
+            for arm in self.arms_at(loaded)
             for budget in self.budgets(arm)
         ]
 
@@ -202,12 +220,26 @@ def make_plan(config: SweepConfig) -> Plan:
             "prompt": reader_prompts.prompt_digest(),
         }
     memory = dict(make_model(config.models.memory).describe()) if config.models.memory else None
+    benchmarks = load_benchmarks(config)
+    if any(loaded.has_choices for loaded in benchmarks):
+        arms += choice_arms(arms)
+    elif by_rule := [arm.name for arm in arms if arm.answers_by_rule]:
+        raise ConfigError(f"arm {by_rule[0]!r} answers multiple-choice questions, and no benchmark here has any")
+    return Plan(config, arms, benchmarks, f"{config.embedding.model}@torch-fp32", reader, memory)
+
+
+def load_benchmarks(config: SweepConfig) -> list[LoadedBenchmark]:
+    """Read the data of a sweep's benchmarks.
+
+    Raises:
+        ConfigError: an unknown benchmark or option, one benchmark twice, data that can't be had or read.
+    """
     benchmarks = [_load(entry) for entry in config.benchmarks]
     names = [loaded.name for loaded in benchmarks]
     for name in names:
         if names.count(name) > 1:  # workers find an instance's questions by these two names
             raise ConfigError(f"benchmark {name!r} is listed twice; give each a sweep and an output folder of its own")
-    return Plan(config, arms, benchmarks, f"{config.embedding.model}@torch-fp32", reader, memory)
+    return benchmarks
 
 
 def _load(entry: BenchmarkEntry) -> LoadedBenchmark:

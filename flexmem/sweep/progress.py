@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from flexmem.sweep.judging import JudgingOutcome
 from flexmem.sweep.stall import Stall
 
 _RATE_AFTER_S = 15.0  # start-up is no measure of what follows
@@ -44,7 +45,7 @@ OnProgress = Callable[[Progress], None]
 class SweepOutcome:
     """How a sweep ended. ``stopped`` says why it gave up, empty if it did not; ``lost`` names groups whose workers
     kept dying; ``recycled`` counts workers that were replaced for their memory; ``notes`` say what else a user should
-    know.
+    know; ``judging`` tells of the stage after reading, where the sweep has judges.
     """
 
     planned: int
@@ -55,7 +56,8 @@ class SweepOutcome:
     torn: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     recycled: int = 0
+    judging: JudgingOutcome | None = None
 
     @property
     def complete(self) -> bool:
-        return self.done >= self.planned
+        return self.done >= self.planned and (self.judging is None or self.judging.complete)

@@ -13,11 +13,11 @@ import pyarrow as pa
 from flexmem.dataset import TableFileError, each_file, live_files, read_file
 from flexmem.sweep.config import ConfigError
 from flexmem.sweep.durable import write_table
-from flexmem.sweep.tables import TABLES
+from flexmem.sweep.tables import ADDED, TABLES
 
 WHAT_TO_DO = "move it away, and its episodes run again"
 # An episode's row says that all else about it is on disk, so it goes last.
-WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "episodes")
+WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "calls", "judgements", "episodes")
 
 
 _LOCK = ".writer.lock"
@@ -123,7 +123,7 @@ def read_columns(out: Path, name: str, columns: list[str]) -> list[pa.Table]:
         TornPartError: a part can't be read; the message names it.
     """
     try:
-        return each_file(out / name, lambda path: read_file(path, TABLES[name], columns))
+        return each_file(out / name, lambda path: read_file(path, TABLES[name], columns, ADDED.get(name, ())))
     except TableFileError as error:
         raise TornPartError(f"{error}; {WHAT_TO_DO}") from error
 
@@ -135,6 +135,6 @@ def read_part(path: Path, name: str, columns: list[str] | None = None) -> pa.Tab
         TornPartError: it can't be read.
     """
     try:
-        return read_file(path, TABLES[name], columns)
+        return read_file(path, TABLES[name], columns, ADDED.get(name, ()))
     except TableFileError as error:
         raise TornPartError(f"{error}; {WHAT_TO_DO}") from error

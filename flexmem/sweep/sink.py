@@ -85,7 +85,7 @@ class RowSink:
 
     @property
     def _episodes(self) -> int:
-        return len(self._waiting["episodes"]) + len(self._waiting["failures"])
+        return sum(len(self._waiting[table]) for table in ("episodes", "failures", "judgements"))
 
     @property
     def _is_full(self) -> bool:

@@ -23,9 +23,10 @@ def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
     """Planned, done and failed episodes of a run, in all and by cell; failed attempts that no later one made good, by
     class; and the most frequent errors. A failed episode is done: it has its row and scores 0.
 
-    ``running``: some process writes into the folder. ``rate``: episodes a second over the last minute of a run that
-    goes on, ``eta_s`` the seconds to go at that rate. ``tokens``: the reader's and the memory model's, None where an
-    endpoint does not say; ``usd``: what readers' calls cost, None where that is not known of all, or there are none.
+    ``running``: some process writes into the folder, or its driver has just said so. ``rate``: episodes a second over
+    the last minute of a run that goes on, ``eta_s`` the seconds to go at that rate. ``tokens``: the reader's and the
+    memory model's, None where an endpoint does not say; ``usd``: what readers' calls cost, None where that is not known
+    of all, or there are none.
 
     Of a run that goes on, ``heartbeat_s`` is the age in seconds of what its driver said last: ``in_flight`` (pieces of
     work by the stage that they wait for), ``workers``, ``recycled`` and ``stall``. All None where no run goes on, and
@@ -48,9 +49,11 @@ def read_status(out: Path, now: datetime | None = None) -> dict[str, Any]:
             tally.failure(row)
     cells = [tally.cell(planned) for planned in manifest["planned"]]
     planned, done = (sum(cell[key] for cell in cells) for key in ("planned", "done"))
-    running = is_written(out)
+    beat = read_heartbeat(out, now)
+    # A writer that was killed holds no lock until it is up again; its driver lives on.
+    running = is_written(out) or bool(beat and beat[1])
     rate = tally.recent / RATE_OVER_S if running else None
-    age, said = (read_heartbeat(out, now) if running else None) or (None, {})
+    age, said = (beat if running else None) or (None, {})
     return {
         "run": str(out),
         "name": manifest["name"],

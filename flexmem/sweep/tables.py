@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)
-"""A run of an older one is taken over: 1 had fresh parts only, in the same columns."""
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
+"""A run of an older one is taken over: 1 had fresh parts only; 2 lacked the tables ``calls`` and ``judgements``, and
+the columns in `ADDED`, which are null in what it wrote.
+"""
+ADDED: dict[str, tuple[str, ...]] = {
+    "episodes": ("reader_cached_tokens", "reader_reasoning_tokens"),
+    "builds": ("memory_cached_tokens", "memory_reasoning_tokens", "usd", "phase"),
+}
 
 PARTITIONS: dict[str, tuple[str, ...]] = {"episodes": ("benchmark", "arm", "budget")}
 """Columns by which a table's merged files are partitioned; other tables have none."""
@@ -58,7 +64,9 @@ EPISODES = pa.schema(
         ("violation_tokens", pa.int32()),  # tokens over the room, as the harness counts
         ("reader_input_tokens", pa.int64()),
         ("reader_output_tokens", pa.int64()),
-        ("usd", pa.float64()),
+        ("reader_cached_tokens", pa.int64()),
+        ("reader_reasoning_tokens", pa.int64()),
+        ("usd", pa.float64()),  # of the reader's call, whoever paid for it first
         ("render_ms", pa.float64()),
         ("read_s", pa.float64()),
         ("build", pa.string()),
@@ -95,6 +103,10 @@ BUILDS = pa.schema(
         ("memory_calls", pa.int64()),
         ("memory_input_tokens", pa.int64()),
         ("memory_output_tokens", pa.int64()),
+        ("memory_cached_tokens", pa.int64()),
+        ("memory_reasoning_tokens", pa.int64()),
+        ("usd", pa.float64()),
+        ("phase", pa.string()),  # written | restored | read: what this row's calls were made for
         ("fallbacks", pa.list_(_FALLBACK)),
         ("restored", pa.bool_()),  # read from an earlier run's, not written
         ("seconds", pa.float64()),
@@ -128,10 +140,56 @@ FAILURES = pa.schema(
     ]
 )
 
+CALLS = pa.schema(
+    [
+        ("call", pa.string()),
+        ("attempt", pa.int32()),  # null: nothing was sent, or nobody knows
+        ("key", pa.string()),  # of the reply: equal calls have equal keys
+        ("subject_kind", pa.string()),  # episode | build | judgement
+        ("subject", pa.string()),  # its key: what the call was first made for
+        ("role", pa.string()),
+        ("model", pa.string()),
+        ("repeat", pa.int32()),
+        ("started_at", pa.timestamp("ms", tz="UTC")),
+        ("latency_s", pa.float64()),
+        ("outcome", pa.string()),  # reply | an error's name | unknown
+        ("status", pa.int32()),
+        ("input_tokens", pa.int64()),
+        ("cached_tokens", pa.int64()),
+        ("cache_written_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("reasoning_tokens", pa.int64()),
+        ("usd", pa.float64()),
+        ("most_usd", pa.float64()),
+        ("dropped", pa.list_(pa.string())),
+    ]
+)
+
+JUDGEMENTS = pa.schema(
+    [
+        ("judgement", pa.string()),  # key: episode's reply, judge and rubric
+        ("episode", pa.string()),
+        ("judge", pa.string()),  # label in the configuration
+        ("judge_model", pa.string()),
+        ("rubric", pa.string()),
+        ("prompt", pa.string()),  # digest
+        ("label", pa.float64()),  # in [0, 1]; null: no verdict could be read
+        ("reply", pa.string()),
+        ("error_class", pa.string()),
+        ("error", pa.string()),
+        ("input_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("usd", pa.float64()),
+        ("finished_at", pa.timestamp("ms", tz="UTC")),
+    ]
+)
+
 TABLES: dict[str, pa.Schema] = {
     "episodes": EPISODES,
     "renderings": RENDERINGS,
     "builds": BUILDS,
     "pieces": PIECES,
     "failures": FAILURES,
+    "calls": CALLS,
+    "judgements": JUDGEMENTS,
 }

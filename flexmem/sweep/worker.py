@@ -15,7 +15,7 @@ from flexmem.llm.stored import StoredModel
 from flexmem.ports import ChatModel, Embedder, IndexConfig, ReplyStore
 from flexmem.retrieval.index import IndexSnapshot
 from flexmem.sweep.activity import Activity
-from flexmem.sweep.arms import Arm, make_arms
+from flexmem.sweep.arms import Arm, choice_arms, make_arms
 from flexmem.sweep.builds import BuildStore, BuildTools
 from flexmem.sweep.config import BenchmarkEntry, SweepConfig
 from flexmem.sweep.episodes import RunTools, ServiceFailedError, run_group, stop_if_fatal
@@ -57,7 +57,8 @@ class EpisodeWorker:
         self._fetch_instance = fetch_instance
         self._fetch_snapshot = fetch_snapshot
         self._deliver = deliver
-        self._arms: dict[str, Arm] = {arm.name: arm for arm in make_arms(config.arms)}
+        listed = make_arms(config.arms)
+        self._arms: dict[str, Arm] = {arm.name: arm for arm in (*listed, *choice_arms(listed))}
         self._benchmarks: dict[str, Benchmark] = {}
         for entry in config.benchmarks:
             self._add_benchmark(entry)
@@ -84,7 +85,7 @@ class EpisodeWorker:
         except Exception as error:  # noqa: BLE001 - no method has run yet, so none is at fault
             stop_if_fatal(error)
             raise ServiceFailedError(describe(error)) from None
-        memory = self._kept(self._memory, group.repeat)
+        memory = self._kept(self._memory, group.repeat, f"build:{group.build}")
         engine = self._config.engine
         tools = RunTools(
             config=self._config,
@@ -102,11 +103,12 @@ class EpisodeWorker:
         )
         return await run_group(group, self._arms[group.arm], self._benchmarks[group.benchmark], history, tools)
 
-    def _kept(self, model: ChatModel | None, repeat: int) -> ChatModel | None:
+    def _kept(self, model: ChatModel | None, repeat: int, subject: str = "") -> ChatModel | None:
         """The model behind the reply store; each repeat draws its own replies."""
         if model is None or self._replies is None:
             return model
-        return StoredModel(model, self._replies, repeat, self._owner)
+        most_usd = getattr(model, "most_usd", None)  # models without a price have none
+        return StoredModel(model, self._replies, repeat, self._owner, subject=subject, most_usd=most_usd)
 
     async def _history(self, benchmark: str, instance_id: str) -> History:
         async with self._opening:

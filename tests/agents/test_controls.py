@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
+from flexmem.agents.choice_controls import CHOICE_CONTROLS
 from flexmem.agents.controls import CONTROLS, WITHOUT_BUDGET, ControlBuild, full_history, nothing, oracle_evidence
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.history import Unit
@@ -30,7 +31,7 @@ def built(units: Sequence[Unit]) -> ControlBuild:
 
 
 def test_each_control_is_described() -> None:
-    assert set(CONTROLS) == {"no_memory", "full_history", "oracle_evidence"}
+    assert set(CONTROLS) == {"no_memory", "full_history", "oracle_evidence", *CHOICE_CONTROLS}
     assert set(CONTROLS) - WITHOUT_BUDGET == {"oracle_evidence"}
 
 

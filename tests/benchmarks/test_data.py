@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import lzma
 import os
 import socket
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -277,3 +279,102 @@ def test_processes_may_race(server: str, cache: Path) -> None:
         thread.join()
     assert results == [CONTENT] * 8
     assert leftovers(cache) == [cache / NAME]
+
+
+# ---------------------------------------------------------------- files that nobody has pinned
+
+
+def unpinned(*addresses: str) -> DataFile:
+    return DataFile(NAME, addresses, None, None, "CC0")
+
+
+def test_an_unpinned_file_is_told_as_such_with_its_digest(own: Path) -> None:
+    path = put(own, CONTENT)
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    assert data.read(unpinned()) == CONTENT
+    assert data.checked(unpinned()) == (path, digest)
+    state = data.state(unpinned())
+    assert state.state == "unpinned"
+    assert digest in (state.problem or "")
+    assert leftovers(own) == [path]  # nothing is written beside a file of the user's
+
+
+def test_what_was_fetched_without_a_pin_is_pinned_from_then_on(server: str, cache: Path) -> None:
+    assert data.checked(unpinned(f"{server}/good")).sha256 == hashlib.sha256(CONTENT).hexdigest()
+    put(cache, CONTENT[:-1])
+    with pytest.raises(
+        DataError, match=f"not the pinned {NAME}: SHA-256 .*, expected {hashlib.sha256(CONTENT).hexdigest()}"
+    ):
+        data.read(unpinned(f"{server}/good"))
+    assert data.state(unpinned()).state == "bad"
+    data.fetch(unpinned(f"{server}/good"))
+    assert data.read(unpinned()) == CONTENT
+
+
+@pytest.mark.parametrize("path", ["/short", "/absent"])
+def test_an_unpinned_file_that_did_not_come_whole_is_not_kept(server: str, cache: Path, path: str) -> None:
+    with pytest.raises(DataError, match=r"sent 50 of 170 bytes|IncompleteRead|answered 404"):
+        data.fetch(unpinned(server + path))
+    assert leftovers(cache) == []
+
+
+def test_a_file_without_an_address_says_where_to_put_it(own: Path) -> None:
+    with pytest.raises(DataError, match=rf"it has no public address\. Put the file \(plain or \.xz\) at {NAME} below"):
+        data.read(pinned())
+
+
+# ---------------------------------------------------------------- members of archives
+
+
+def packed(own: Path, name: str = NAME, mode: str = "w:gz", content: bytes = CONTENT) -> DataFile:
+    """A file that an archive in the user's folder holds under ``name``."""
+    path = own / "toys" / "toys.tar.gz"
+    with tarfile.open(path, mode) as archive:
+        for member in ("toys/other.txt", name):
+            info = tarfile.TarInfo(member)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    raw = path.read_bytes()
+    holder = DataFile("toys/toys.tar.gz", (), hashlib.sha256(raw).hexdigest(), len(raw), "CC0")
+    return DataFile(NAME, (), hashlib.sha256(CONTENT).hexdigest(), len(CONTENT), "CC0", archive=holder)
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w", "w:xz"])
+@pytest.mark.parametrize("name", [NAME, f"./{NAME}"])
+def test_a_member_is_unpacked_into_the_cache_and_nothing_else_is(own: Path, cache: Path, mode: str, name: str) -> None:
+    assert data.read(packed(own, name, mode)) == CONTENT
+    assert leftovers(cache) == [cache / NAME]
+
+
+def test_a_member_that_lies_in_the_users_folder_needs_no_archive(own: Path, cache: Path) -> None:
+    file = packed(own)
+    put(own, CONTENT)
+    (own / "toys" / "toys.tar.gz").unlink()
+    assert data.read(file) == CONTENT
+    assert not cache.exists()
+
+
+def test_an_archive_without_the_member_or_with_another_one_is_named(own: Path, cache: Path) -> None:
+    with pytest.raises(DataError, match=rf"toys\.tar\.gz: holds no file {NAME}"):
+        data.read(packed(own, "toys/third.txt"))
+    with pytest.raises(DataError, match=rf"toys\.tar\.gz: holds SHA-256 .*, expected .* as {NAME}"):
+        data.read(packed(own, content=CONTENT[::-1]))
+    assert leftovers(cache) == []
+
+
+def test_a_damaged_archive_is_named(own: Path, cache: Path) -> None:
+    file = packed(own, mode="w")
+    assert file.archive is not None
+    raw = (own / file.archive.name).read_bytes()[:1_600]  # within the second member: each has 512 and 512 bytes
+    (own / file.archive.name).write_bytes(raw)
+    holder = DataFile(file.archive.name, (), hashlib.sha256(raw).hexdigest(), len(raw), "CC0")
+    with pytest.raises(DataError, match=r"toys\.tar\.gz: is no sound archive \(.*\)\. Delete it"):
+        data.read(DataFile(NAME, (), file.sha256, file.size, "CC0", archive=holder))
+    assert leftovers(cache) == []
+
+
+def test_a_missing_archive_is_named(own: Path) -> None:
+    file = packed(own)
+    (own / "toys" / "toys.tar.gz").unlink()
+    with pytest.raises(DataError, match=r"^toys/toys\.tar\.gz: not on this machine"):
+        data.read(file)

@@ -59,6 +59,7 @@ def test_the_digest_speaks_of_content_and_options_but_not_of_paths(tmp_path: Pat
         small(conversations=["talk-1"]).data_digest(),
         small(questions_per_conversation=1).data_digest(),
         small(unit_tokens=500).data_digest(),
+        small(max_history_tokens=30).data_digest(),
     ]
     assert len(set(digests)) == len(digests)
     assert small(path=str(same)).data_digest() == digests[0]
@@ -87,6 +88,11 @@ def test_notes_tell_populations_defects_and_the_file() -> None:
     assert "1 of the questions repeat" in notes
     assert str(SMALL) in notes
     assert hashlib.sha256(SMALL.read_bytes()).hexdigest() in notes
+
+
+def test_notes_tell_of_shorter_histories() -> None:
+    assert any("max_history_tokens is on" in note for note in small(max_history_tokens=30).notes())
+    assert not any("max_history_tokens" in note for note in small().notes())
 
 
 def test_the_audit_masks_questions_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

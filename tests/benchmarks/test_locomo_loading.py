@@ -125,6 +125,18 @@ def test_selection_keeps_ids_and_takes_the_first_n_after_filtering(records: list
     assert [talk.instance_id for talk in load(records, categories=(3,))] == ["talk-1"]
 
 
+def test_shorter_histories_keep_the_newest_sessions_and_the_questions_about_them(
+    records: list[ConversationRecord],
+) -> None:
+    talk = load(records, max_history_tokens=1)[0]
+    assert [session.session_id for session in talk.sessions] == ["10"]
+    # q000 and others have evidence in sessions 1 and 2; q002 and q008 have none that could be cut.
+    asked = [question.question_id.removeprefix("talk-1/") for question in talk.questions]
+    assert asked == ["q002", "q004", "q008", "q009"]
+    assert [len(talk.sessions) for talk in load(records, max_history_tokens=10_000)] == [3, 1]
+    assert load(records, max_history_tokens=10_000)[0].questions == load(records)[0].questions
+
+
 def test_an_unknown_conversation_names_the_nearest(records: list[ConversationRecord]) -> None:
     with pytest.raises(DataError, match=r"no conversation 'talk2' .*there are talk-1, talk-2.*did you mean talk-2\?"):
         load(records, conversations=["talk2"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from flexmem.benchmarks import registry
+from flexmem.benchmarks.data import states
 from flexmem.benchmarks.locomo.benchmark import LocomoBenchmark
 from flexmem.benchmarks.locomo.config import LocomoConfig
 from flexmem.benchmarks.registry import BenchmarkOptionError, known_files, make_benchmark
@@ -56,8 +58,26 @@ def test_every_entry_can_be_made(name: str) -> None:
     assert make_benchmark(name).name == name
 
 
-def test_known_files_are_pinned_and_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_files_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "BENCHMARKS", dict.fromkeys(("locomo", "again"), registry.BENCHMARKS["locomo"]))
+    monkeypatch.setattr(registry, "CORPORA", {})
+    assert [file.name for file in known_files()] == ["locomo/locomo10.json", "locomo/locomo_audit_errors.json"]
+
+
+def test_every_known_file_is_pinned_by_itself_or_by_its_archive_but_one() -> None:
     files = known_files()
-    assert [file.name for file in files] == ["locomo/locomo10.json", "locomo/locomo_audit_errors.json"]
-    assert all(len(file.sha256) == 64 and file.addresses and file.licence for file in files)
+    assert all(file.licence for file in files)
+    assert all(len(file.sha256) == 64 for file in files if file.sha256 is not None)
+    assert [file.name for file in files if file.sha256 is None and file.archive is None] == [
+        "personamem/shared_contexts_1M.jsonl"
+    ]
+    assert [file.name for file in files if not file.sources] == [
+        "longmemeval/longmemeval_s_cleaned_54.json",
+        "longmemeval/derived_evidence_only_8.json",
+    ]
+
+
+def test_files_at_hand_are_the_pinned_ones(flexmem_data: Path) -> None:
+    found = {state.file.name: state for state in states(known_files()) if state.found is not None}
+    assert {"longmemeval", "locomo", "msc", "personamem"} <= {name.partition("/")[0] for name in found}
+    assert [state.problem for state in found.values() if state.state == "bad"] == []

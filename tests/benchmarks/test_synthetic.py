@@ -21,6 +21,7 @@ from nltk.stem import PorterStemmer
 from pydantic import ValidationError
 
 from flexmem import tokens
+from flexmem.benchmarks import text_scores
 from flexmem.benchmarks.protocol import Benchmark, Instance, Question
 from flexmem.benchmarks.registry import make_benchmark
 from flexmem.benchmarks.synthetic import (
@@ -31,7 +32,6 @@ from flexmem.benchmarks.synthetic import (
     iter_sessions,
     iter_steps,
     questions,
-    scoring,
 )
 from flexmem.benchmarks.synthetic.attributes import ATTRIBUTES
 from flexmem.benchmarks.synthetic.config import most_questions
@@ -230,19 +230,19 @@ def check_question(question: Question, by_id: dict[str, Turn]) -> None:
     if question.question_type == "unanswerable":
         assert question.answer is None
         assert not evidence
-        assert any(scoring.contains([question.details["trap"]], turn.text) for turn in by_id.values())
+        assert any(text_scores.contains([question.details["trap"]], turn.text) for turn in by_id.values())
         return
     assert question.answer
     if question.question_type in ("list", "count"):
         parts = question.details["parts"]
         assert len({turn_id.split(":")[0] for turn_id in question.evidence}) == len(parts) == len(set(parts))
         assert question.answer == (", ".join(parts) if question.question_type == "list" else str(len(parts)))
-        assert all(scoring.contains([part], text) for part, text in zip(parts, evidence, strict=True))
+        assert all(text_scores.contains([part], text) for part, text in zip(parts, evidence, strict=True))
     elif question.question_type == "temporal":
         assert question.details["happened"] in evidence[0]
         assert question.details["said"].lower() in evidence[0].lower()
     else:
-        assert scoring.contains([question.answer], evidence[0])
+        assert text_scores.contains([question.answer], evidence[0])
 
 
 # ---------------------------------------------------------------- by hand
@@ -331,7 +331,7 @@ def test_the_newest_turn_is_an_updates_evidence_and_an_older_one_an_earlier_ques
         assert question.evidence == turns[-1:]
         assert question.answer == values[-1]
         told = [texts(made)[turn] for turn in turns]
-        assert all(scoring.contains([value], text) for value, text in zip(values, told, strict=True))
+        assert all(text_scores.contains([value], text) for value, text in zip(values, told, strict=True))
     _, earlier = of_type("earlier")
     assert earlier
     for question in earlier:
@@ -520,8 +520,8 @@ def test_the_prompt_has_the_rules_the_day_and_the_question() -> None:
     ],
 )
 def test_scores_by_hand(gold: str, reply: str, f1: float, contained: bool) -> None:
-    assert scoring.f1(gold, reply) == pytest.approx(f1)
-    assert scoring.contains([gold], reply) is contained
+    assert text_scores.f1(gold, reply) == pytest.approx(f1)
+    assert text_scores.contains([gold], reply) is contained
 
 
 def test_a_list_may_come_in_any_order() -> None:
@@ -535,8 +535,8 @@ def test_a_list_may_come_in_any_order() -> None:
     "reply", ["Not mentioned", "The conversation does not say.", "It can't be answered", "Unknown"]
 )
 def test_ways_to_say_that_it_is_not_told(reply: str) -> None:
-    assert scoring.abstains(reply)
-    assert not scoring.abstains("Mentioned on Monday: Dr. Tarnow")
+    assert text_scores.abstains(reply)
+    assert not text_scores.abstains("Mentioned on Monday: Dr. Tarnow")
 
 
 # ---------------------------------------------------------------- steps

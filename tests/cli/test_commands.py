@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from flexmem.benchmarks.data import DataFile
 from flexmem.memory.registry import methods
 from flexmem.sweep.arms import make_arms
 from flexmem.sweep.config import load_config
@@ -240,8 +241,13 @@ def test_data_files_are_listed_with_digest_licence_and_state(flexmem: Flexmem) -
     assert [list(row) for row in listed] == [keys] * len(listed)
     assert "locomo/locomo10.json" in {row["name"] for row in listed}
     assert {row["state"] for row in listed} == {"missing"}
-    assert all(len(row["sha256"]) == 64 and row["licence"] and row["addresses"] for row in listed)
-    assert "locomo/locomo10.json" in flexmem("data", "list").stdout
+    (pinned,) = (row for row in listed if row["name"] == "locomo/locomo10.json")
+    assert len(pinned["sha256"]) == 64
+    assert all(row["licence"] for row in listed)
+    assert {"locomo", "longmemeval", "msc", "personamem"} == {row["name"].partition("/")[0] for row in listed}
+    shown = flexmem("data", "list").stdout
+    assert "locomo/locomo10.json" in shown
+    assert "no public address" in shown
 
 
 def test_verifying_what_is_not_here_ends_with_1_and_an_unknown_file_with_2(flexmem: Flexmem) -> None:
@@ -249,6 +255,27 @@ def test_verifying_what_is_not_here_ends_with_1_and_an_unknown_file_with_2(flexm
     result = flexmem("data", "verify", "locomo/locomo11.json")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: no file 'locomo/locomo11.json'; known: locomo/locomo10.json")
+
+
+def test_files_without_an_address_are_fetched_only_when_they_are_named(
+    flexmem: Flexmem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = DataFile("toys/lines.txt", (), "0" * 64, 1, "CC0")
+    monkeypatch.setattr("flexmem.cli.data.known_files", lambda: [file])
+    assert (flexmem("data", "fetch").exit_code, flexmem("data", "fetch").stdout) == (0, "")
+    result = flexmem("data", "fetch", "toys")
+    assert result.exit_code != 0
+    assert "toys/lines.txt: not on this machine" in result.stderr
+
+
+def test_files_are_chosen_by_folder(flexmem: Flexmem) -> None:
+    result = flexmem("data", "verify", "locomo", "--json")
+    assert result.exit_code == 1
+    assert [row["name"] for row in json.loads(result.stdout)] == [
+        "locomo/locomo10.json",
+        "locomo/locomo_audit_errors.json",
+    ]
+    assert flexmem("data", "verify", "loco").exit_code == 2
 
 
 # ---------------------------------------------------------------- what a command loads

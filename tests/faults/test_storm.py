@@ -41,7 +41,7 @@ def driver(tmp_path: Path, cache: Path, endpoint: PaidEndpoint) -> Iterator[Driv
     made = Driver(
         tmp_path,
         cache,
-        benchmarks=[{"name": "synthetic", "options": {"conversations": 2, "tokens": 6_000, "questions": 16}}],
+        benchmarks=[{"name": "synthetic", "options": {"conversations": 2, "tokens": 6_000, "questions": 60}}],
         arms=[
             "no_memory",
             "piece_retrieval",

@@ -43,7 +43,7 @@ def unruly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (declared / "entry_points.txt").write_text("[flexmem.methods]\nunruly = unruly_methods\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNRULY", str(folder))
-        patch.setenv("PYTHONPATH", str(packages))
+        patch.setenv("PYTHONPATH", str(packages), prepend=os.pathsep)
         patch.syspath_prepend(str(packages))
         registry.methods.cache_clear()
         try:
@@ -79,13 +79,16 @@ def keys(plan: Plan) -> set[str]:
 def test_workers_that_leak_are_replaced_and_the_results_are_those_of_workers_that_do_not(
     tmp_path: Path, unruly: Path
 ) -> None:
-    plan = make_plan(small(arms=["leaking"], repeats=6))
+    # At 15 MB a rendering, no worker of two gets through half of 96 within twice the limit, and none takes half the
+    # limit before it is noticed and has finished what it has: one that is killed would lose its groups.
+    engine = {"workers": 2, "worker_memory_mb": LIMIT_MB, "rows_per_part": 1, "group_attempts": 1}
+    plan = make_plan(small(arms=["leaking"], repeats=12, engine=engine))
     assert run_sweep(plan, tmp_path / "sound").recycled == 0
     assert len(processes(unruly)) <= 2
     for path in unruly.iterdir():
         path.unlink()
 
-    (unruly / "leak").write_text("40")
+    (unruly / "leak").write_text("15")
     outcome = run_sweep(plan, tmp_path / "leaking")
     assert (outcome.complete, outcome.stopped, outcome.lost) == (True, "", ())
     assert outcome.recycled >= 2

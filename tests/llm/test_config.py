@@ -24,11 +24,23 @@ from flexmem.llm.openai_client import OpenAIChat
         {"temperature": -1},
         {"attempts": 0},
         {"timeout_s": 0},
+        {"requests_per_minute": 0},
+        {"account": ""},
+        {"api": "messages"},
+        {"provider": "anthropic", "api": "chat"},
+        {"provider": "anthropic", "family": "gpt-5"},
+        {"family": "claude-4.6"},
     ],
 )
 def test_what_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         ModelConfig.model_validate({"model": "m", **wrong})
+
+
+def test_each_provider_has_a_key_variable_of_its_own() -> None:
+    assert ModelConfig(model="m").api_key_env == "OPENAI_API_KEY"
+    assert ModelConfig(provider="anthropic", model="m").api_key_env == "ANTHROPIC_API_KEY"
+    assert ModelConfig(provider="anthropic", model="m", api_key_env="MINE").api_key_env == "MINE"
 
 
 def test_make_model() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 
+import anthropic
 import openai
 import pytest
 
@@ -24,7 +27,7 @@ from flexmem.llm.errors import (
     classify_answer,
     retry_after,
 )
-from flexmem.ports import Usage
+from flexmem.ports import Attempt, Usage
 
 PLACE = Place("gpt-x", "http://here/v1", "sesame-0123")
 
@@ -110,6 +113,14 @@ ANSWERS = [
     (529, {"type": "overloaded_error"}, Transient),
     (400, {"message": "'messages' is empty"}, ModelError),
     (200, {"message": "?"}, Malformed),
+    (429, {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}}, RateLimited),
+    (402, {"type": "error", "error": {"type": "billing_error", "message": "pay"}}, QuotaExhausted),
+    (400, {"error": {"message": "You have reached your specified workspace API usage limits."}}, QuotaExhausted),
+    (403, {"type": "error", "error": {"type": "permission_error", "message": "no"}}, ModelConfigurationError),
+    (504, {"type": "error", "error": {"type": "timeout_error", "message": "late"}}, Transient),
+    (200, {"error": {"code": "server_error", "message": "oh"}}, Transient),
+    (400, {"error": {"type": "api_error", "message": "what a gateway calls any error"}}, ModelError),
+    (400, {"error": {"code": "bio_policy", "message": "no"}}, Refused),
 ]
 
 
@@ -142,9 +153,23 @@ def test_exceptions_without_an_answer() -> None:
     assert type(classify(TimeoutError(), PLACE)) is Transient
     assert type(classify(openai.APIConnectionError(request=request), PLACE)) is Transient
     assert type(classify(json.JSONDecodeError("Expecting value", "", 0), PLACE)) is Malformed
-    assert type(classify(openai.ContentFilterFinishReasonError(), PLACE)) is Refused
     assert type(classify(openai.OpenAIError("odd"))) is ModelError
     assert str(classify(openai.OpenAIError("odd"))) == "the model: OpenAIError: odd"
+
+
+def test_exceptions_of_the_other_sdk() -> None:
+    request = anthropic.AsyncAnthropic(api_key="k")._client.build_request("POST", "http://here/v1")
+    assert type(classify(anthropic.APITimeoutError(request), PLACE)) is Transient
+    assert type(classify(anthropic.APIConnectionError(request=request), PLACE)) is Transient
+    assert type(classify(anthropic.AnthropicError("odd"))) is ModelError
+
+
+def test_classifying_imports_no_sdk() -> None:
+    code = (
+        "import sys; from flexmem.llm.errors import classify; classify(TimeoutError()); classify(ValueError('x')); "
+        "sys.exit(bool({'openai', 'anthropic'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_model_error_passes_unchanged() -> None:
@@ -184,8 +209,10 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 
 
 def test_errors_cross_processes() -> None:
-    error = RateLimited("slow", status=429, retry_after=2.5, usage=Usage(1, 2), attempts=3)
+    trail = (Attempt(1, 5.0, 0.5, "RateLimited", 429, Usage(), 0.0),)
+    error = RateLimited("slow", status=429, retry_after=2.5, usage=Usage(1, 2), attempts=3, trail=trail)
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is RateLimited
     assert (copy.status, copy.retry_after, copy.usage, copy.attempts) == (429, 2.5, Usage(1, 2), 3)
+    assert copy.trail == trail
     assert str(copy) == "slow (sent 3 times)"

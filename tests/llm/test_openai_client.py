@@ -1,110 +1,23 @@
-"""The client against a real endpoint: every fault, what is raised, how often it was sent, and how long it waited.
-
-Waits are recorded, not slept.
-"""
+"""The client of OpenAI-compatible endpoints against a real one: what is sent, keys, addresses, preflight."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import socket
-import threading
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from typing import Any, TypeVar
 
 import pytest
-from aiohttp import web
 
 from flexmem.llm.config import ModelConfig
-from flexmem.llm.errors import (
-    ContextOverflow,
-    Malformed,
-    ModelConfigurationError,
-    ModelError,
-    QuotaExhausted,
-    RateLimited,
-    Refused,
-    Transient,
-)
+from flexmem.llm.errors import ModelConfigurationError, ModelError, QuotaExhausted
 from flexmem.llm.openai_client import OpenAIChat
-from flexmem.ports import ChatModel, ChatReply, ChatRequest, Message, Usage
+from flexmem.ports import Attempt, ChatModel, ChatReply, ChatRequest, Usage
 
-from .endpoint import Behaviour, Call, ChatEndpoint, answer, completion, error, hang, listing, ok, raw, reset, status
+from .endpoint import Behaviour, ChatEndpoint, answer, completion, error, listing, ok, raw, status
+from .session import HELLO, Open, Ticking, run
 
-T = TypeVar("T")
-
-HELLO = ChatRequest((Message("system", "be brief"), Message("user", "hello")), "reader", 50)
 QUOTA = error("You exceeded your current quota, please check your plan.", "insufficient_quota", "insufficient_quota")
-OVERFLOW = error("This model's maximum context length is 8 tokens.", "context_length_exceeded")
-
-
-class Waits(list[float]):
-    """A sleep that only takes notes."""
-
-    async def __call__(self, seconds: float) -> None:
-        self.append(seconds)
-
-
-class Ticking:
-    """A clock that moves by ``step`` seconds whenever it is read."""
-
-    def __init__(self, step: float) -> None:
-        self.now, self.step = 0.0, step
-
-    def __call__(self) -> float:
-        self.now += self.step
-        return self.now
-
-
-def run(model: OpenAIChat, call: Coroutine[Any, Any, T]) -> T:
-    """Run one call in an event loop of its own and close the model's connections."""
-
-    async def once() -> T:
-        try:
-            return await call
-        finally:
-            await model.aclose()
-
-    return asyncio.run(once())
-
-
-class Session:
-    """An endpoint and a client of it."""
-
-    def __init__(self, endpoint: ChatEndpoint, options: dict[str, Any], config: dict[str, Any]) -> None:
-        self.endpoint, self.waits = endpoint, Waits()
-        settings = {"model": "local", "base_url": endpoint.url, **config}
-        self.model = OpenAIChat(ModelConfig(**settings), **{"sleep": self.waits, "uniform": lambda: 0.5, **options})
-
-    def call(self, request: ChatRequest = HELLO) -> ChatReply:
-        return run(self.model, self.model.complete(request))
-
-    def fail(self, kind: type[ModelError], request: ChatRequest = HELLO) -> ModelError:
-        with pytest.raises(ModelError) as raised:
-            self.call(request)
-        assert type(raised.value) is kind
-        return raised.value
-
-    def preflight(self) -> None:
-        run(self.model, self.model.preflight())
-
-
-Open = Callable[..., Session]
-
-
-@pytest.fixture
-def opened() -> Iterator[Open]:
-    with contextlib.ExitStack() as stack:
-
-        def open_session(
-            script: Sequence[Behaviour], models: Behaviour | None = None, options: Any = None, **config: Any
-        ) -> Session:
-            return Session(stack.enter_context(ChatEndpoint(script, models)), options or {}, config)
-
-        yield open_session
-
 
 # ---------------------------------------------------------------- a good answer
 
@@ -120,17 +33,19 @@ def test_a_reply(opened: Open) -> None:
                 completion_tokens_details={"reasoning_tokens": 5},
             )
         ],
-        options={"clock": Ticking(1.0)},
+        options={"clock": Ticking(1.0), "wall": lambda: 1_000.0},
     )
     reply = session.call()
+    usage = Usage(input=20, output=9, cached=16, reasoning=5)
     assert reply == ChatReply(
         "Paris",
         model="local-2026-01-01",
-        usage=Usage(input=20, output=9, cached=16, reasoning=5),
+        usage=usage,
         finish="stop",
         latency_s=1.0,
         attempts=1,
         dropped=(),
+        trail=(Attempt(1, 1_000.0, 1.0, "reply", 200, usage, None),),
     )
     (call,) = session.endpoint.chats
     assert call.body == {
@@ -175,6 +90,17 @@ def test_dropped_parameters_are_reported(opened: Open) -> None:
     assert "temperature" not in body
 
 
+def test_responses_by_configuration_and_by_row(opened: Open) -> None:
+    session = opened([ok("Paris")], api="responses")
+    assert session.call().text == "Paris"
+    assert opened([ok("Paris")], model="gpt-5-pro").call().text == "Paris"
+    assert session.endpoint.chats[0].path == "/v1/responses"
+    assert session.endpoint.chats[0].body["store"] is False
+    chat = opened([ok("Paris")], model="gpt-5-pro", api="chat")
+    assert chat.call().text == "Paris"
+    assert chat.endpoint.chats[0].path == "/v1/chat/completions"
+
+
 def test_one_client_serves_several_event_loops(opened: Open) -> None:
     session = opened([ok("one"), ok("two"), ok("three")])
 
@@ -197,166 +123,6 @@ def test_many_calls_at_once(opened: Open) -> None:
 
     assert asyncio.run(many()) == 64
     assert len(session.endpoint.chats) == 64
-
-
-# ---------------------------------------------------------------- retried
-
-
-RETRIED: dict[str, tuple[Behaviour, type[ModelError]]] = {
-    "429": (status(429), RateLimited),
-    "500": (status(500), Transient),
-    "503 with HTML": (status(503, "<html>busy</html>"), Transient),
-    "408": (status(408), Transient),
-    "reset connection": (reset, Transient),
-    "broken JSON": (raw('{"id": "x", "choices": [ {"mess'), Malformed),
-    "HTML with 200": (raw("<html>gateway</html>", "text/html"), Malformed),
-    "empty body": (raw(""), Malformed),
-    "JSON that is no object": (raw("[1, 2]"), Malformed),
-    "no choices": (answer({**completion(), "choices": []}), Malformed),
-    "choices missing": (answer({"id": "x"}), Malformed),
-    "no message": (answer({**completion(), "choices": [{"finish_reason": "stop"}]}), Malformed),
-    "no content": (ok(None), Malformed),
-    "content of parts": (ok([{"type": "text", "text": "x"}]), Malformed),
-    "failed while generating": (ok("half", finish="error"), Transient),
-    "error with 200": (answer(error("Provider returned error", 502)), Transient),
-    "error with 200 and no code": (answer({"error": "odd"}), Malformed),
-}
-
-
-@pytest.mark.parametrize("fault", RETRIED)
-def test_a_passing_fault_is_retried(opened: Open, fault: str) -> None:
-    session = opened([RETRIED[fault][0], ok("after all")])
-    reply = session.call()
-    assert (reply.text, reply.attempts) == ("after all", 2)
-    assert session.waits == [0.5]
-
-
-@pytest.mark.parametrize("fault", RETRIED)
-def test_a_lasting_fault_is_raised_after_all_attempts(opened: Open, fault: str) -> None:
-    behaviour, kind = RETRIED[fault]
-    session = opened([behaviour], attempts=4)
-    raised = session.fail(kind)
-    assert raised.attempts == len(session.endpoint.chats) == 4
-    assert session.waits == [0.5, 1.0, 2.0]
-    assert f"local at {session.endpoint.url}: " in str(raised)
-    assert "(sent 4 times)" in str(raised)
-
-
-def test_the_sdk_does_not_retry_on_top(opened: Open) -> None:
-    session = opened([status(500)], attempts=1)
-    session.fail(Transient)
-    assert len(session.endpoint.chats) == 1
-    assert session.waits == []
-
-
-def test_a_hanging_endpoint_is_a_time_out(opened: Open) -> None:
-    session = opened([hang], attempts=2, timeout_s=0.05)
-    assert "timeout_s" in str(session.fail(Transient))
-    assert session.waits == [0.5]
-
-
-# ---------------------------------------------------------------- waits
-
-
-def test_retry_after_is_honoured_and_spread(opened: Open) -> None:
-    session = opened(
-        [status(429, retry_after="7"), status(503, retry_after="2"), status(429, retry_after_ms="250"), ok()]
-    )
-    assert session.call().attempts == 4
-    assert session.waits == [7 + 0.5, 2 + 1.0, 0.25 + 2.0]
-
-
-@pytest.mark.parametrize(("drawn", "waits"), [(0.0, [0.0, 0.0, 0.0]), (1.0, [1.0, 2.0, 4.0])])
-def test_full_jitter(opened: Open, drawn: float, waits: list[float]) -> None:
-    session = opened([status(500), status(500), status(500), ok()], options={"uniform": lambda: drawn})
-    session.call()
-    assert session.waits == waits
-
-
-def test_back_off_is_capped(opened: Open) -> None:
-    session = opened([status(500)], options={"uniform": lambda: 1.0}, attempts=9)
-    session.fail(Transient)
-    assert session.waits == [1, 2, 4, 8, 16, 32, 60, 60]
-
-
-def test_a_wait_past_the_deadline_is_not_begun(opened: Open) -> None:
-    session = opened([status(429, retry_after="3600")], deadline_s=60)
-    raised = session.fail(RateLimited)
-    assert raised.retry_after == 3600
-    assert raised.attempts == 1
-    assert session.waits == []
-
-
-def test_the_deadline_ends_retries(opened: Open) -> None:
-    session = opened([status(500)], options={"clock": Ticking(10.0)}, deadline_s=45, attempts=100)
-    assert session.fail(Transient).attempts == 3  # each attempt takes two readings of the clock: 20 s
-
-
-# ---------------------------------------------------------------- raised at once
-
-
-AT_ONCE: dict[str, tuple[Behaviour, type[ModelError]]] = {
-    "empty account": (status(429, QUOTA), QuotaExhausted),
-    "overflow, OpenAI": (status(400, OVERFLOW), ContextOverflow),
-    "overflow, vLLM": (
-        status(400, {"object": "error", "message": "maximum context length is 4096 tokens", "code": 400}),
-        ContextOverflow,
-    ),
-    "overflow, llama.cpp": (
-        status(500, error("too many", 500, "exceed_context_size_error", n_prompt_tokens=9, n_ctx=8)),
-        ContextOverflow,
-    ),
-    "overflow with 200": (answer(error("too many", 400, "exceed_context_size_error")), ContextOverflow),
-    "unknown model": (status(404, error("no such model", "model_not_found")), ModelConfigurationError),
-    "wrong key": (status(401, error("Incorrect API key", "invalid_api_key")), ModelConfigurationError),
-    "parameter": (status(400, error("Unsupported parameter", "unsupported_parameter")), ModelConfigurationError),
-    "bad request": (status(400, error("messages is empty")), ModelError),
-    "refusal": (ok(None, refusal="I can't help with that."), Refused),
-    "content filter": (ok("", finish="content_filter"), Refused),
-    "filtered prompt": (status(400, error("filtered", "content_filter")), Refused),
-}
-
-
-@pytest.mark.parametrize("fault", AT_ONCE)
-def test_a_lasting_fault_is_raised_at_once(opened: Open, fault: str) -> None:
-    behaviour, kind = AT_ONCE[fault]
-    session = opened([behaviour, ok()])
-    assert session.fail(kind).attempts == 1
-    assert len(session.endpoint.chats) == 1
-    assert session.waits == []
-
-
-def test_a_refusal_tells_what_it_cost(opened: Open) -> None:
-    raised = opened([ok(None, refusal="no")]).fail(Refused)
-    assert raised.usage == Usage(input=7, output=3)
-
-
-def test_a_prompt_over_the_configured_window_is_not_sent(opened: Open) -> None:
-    session = opened([ok()], context_tokens=20)
-    raised = session.fail(ContextOverflow)
-    assert raised.attempts == 0
-    assert session.endpoint.log == []
-    assert session.call(ChatRequest(HELLO.messages, "reader", 5)).text == "fine"
-
-
-def test_cancelling_is_not_a_failure(opened: Open) -> None:
-    arrived = threading.Event()
-
-    async def arrive_and_hang(request: web.Request, call: Call) -> web.StreamResponse:
-        arrived.set()
-        return await hang(request, call)
-
-    session = opened([arrive_and_hang])
-
-    async def cancelled() -> None:
-        call = asyncio.create_task(session.model.complete(HELLO))
-        await asyncio.to_thread(arrived.wait)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        await session.model.aclose()
-
-    asyncio.run(cancelled())
 
 
 # ---------------------------------------------------------------- keys and addresses
@@ -429,7 +195,8 @@ def test_describe_is_what_shapes_replies() -> None:
     config = {"model": "m", "base_url": "http://user:pass@localhost:1/v1/?key=s", "temperature": 0.0}
     one = OpenAIChat(ModelConfig(**config))
     other = OpenAIChat(ModelConfig(**config, timeout_s=1, attempts=1))
-    assert one.describe() == other.describe()
+    limited = OpenAIChat(ModelConfig(**config, requests_per_minute=5, account="mine", price={"input": 1, "output": 2}))
+    assert one.describe() == other.describe() == limited.describe()
     assert one.describe() == {
         "provider": "openai",
         "base_url": "http://localhost:1/v1",
@@ -441,6 +208,14 @@ def test_describe_is_what_shapes_replies() -> None:
         "reasoning_tokens": 4_096,
         "context_tokens": None,
     }
+
+
+def test_describe_tells_the_api_and_the_efforts_that_are_sent() -> None:
+    plain, local = ({"model": name, "base_url": "http://localhost:1/v1"} for name in ("gpt-5.4", "local"))
+    assert OpenAIChat(ModelConfig(**local, api="responses")).describe()["api"] == "responses"
+    efforts = {"agent": "medium", "reader": "medium", "memory": "low", "judge": "low"}
+    assert OpenAIChat(ModelConfig(**plain)).describe()["effort"] == efforts
+    assert OpenAIChat(ModelConfig(**plain, effort="high")).describe()["effort"] == "high"
 
 
 # ---------------------------------------------------------------- preflight

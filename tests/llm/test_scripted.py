@@ -13,9 +13,10 @@ import pytest
 from flexmem import tokens
 from flexmem.llm.config import ModelConfig, make_model
 from flexmem.llm.errors import ModelConfigurationError, RateLimited, Refused
+from flexmem.llm.prices import TokenPrice
 from flexmem.llm.scripted import RULES, ScriptedModel
 from flexmem.memory.prompts import template
-from flexmem.ports import ChatModel, ChatReply, ChatRequest, Message, Role
+from flexmem.ports import Attempt, ChatModel, ChatReply, ChatRequest, Message, Role
 
 
 def request(text: str, role: Role = "reader", max_tokens: int = 1_000) -> ChatRequest:
@@ -134,6 +135,20 @@ def test_describe_tells_scripts_apart_and_not_latency() -> None:
     assert ScriptedModel(request).describe()["rule"].endswith(".request")  # type: ignore[arg-type]
 
 
+def test_a_reply_costs_nothing_unless_a_price_is_made_up() -> None:
+    free = ScriptedModel("first_sentence", wall=lambda: 7.0)
+    reply = ask(free, "Where is it? In Paris.")
+    assert reply.trail == (Attempt(1, 7.0, 0.0, "reply", None, reply.usage, 0.0),)
+    assert free.most_usd(request("x")) == 0.0
+    price = TokenPrice(input=1_000.0, output=10_000.0)
+    priced = ask(ScriptedModel("first_sentence", price=price), "Where is it? In Paris.")
+    assert reply.usage.input is not None
+    assert reply.usage.output is not None
+    assert priced.trail[0].usd == pytest.approx(reply.usage.input * 0.001 + reply.usage.output * 0.01)
+    most = ScriptedModel("first_sentence", price=price).most_usd(request("Where is it? In Paris.", max_tokens=50))
+    assert most == pytest.approx(reply.usage.input * 0.001 + 50 * 0.01)
+
+
 def test_unknown_rule() -> None:
     with pytest.raises(ModelConfigurationError, match="known: echo, first_sentence, garbage, json_record, refuse"):
         ScriptedModel("no such rule")
@@ -143,4 +158,5 @@ def test_unknown_rule() -> None:
 def test_by_configuration(rule: str) -> None:
     model = make_model(ModelConfig(provider="scripted", model=rule))
     assert model.name == rule
-    assert ask(model, "Hello. You.") == ask(ScriptedModel(rule), "Hello. You.")
+    reply, other = ask(model, "Hello. You."), ask(ScriptedModel(rule), "Hello. You.")
+    assert replace(reply, trail=()) == replace(other, trail=())

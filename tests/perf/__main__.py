@@ -12,7 +12,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from harness import Measurement, print_table, write_json
 
-MODULES = {"render.": "bench_render", "bm25.": "bench_bm25", "engine.": "bench_engine", "index.": "bench_index"}
+MODULES = {
+    "render.": "bench_render",
+    "bm25.": "bench_bm25",
+    "engine.": "bench_engine",
+    "index.": "bench_index",
+    "llm.": "bench_limiter",
+}
 
 
 def main() -> int:

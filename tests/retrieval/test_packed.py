@@ -96,6 +96,7 @@ def test_any_text_can_be_packed(said: str) -> None:
 # ---------------------------------------------------------------- the beginning of a sequence
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(), max_size=20), st.integers(0, 20), st.slices(20), st.integers(-25, 25))
 def test_a_prefix_is_what_a_slice_would_be(whole: list[int], length: int, part: slice, position: int) -> None:
     prefix: Prefix[int] = Prefix(lambda: whole)

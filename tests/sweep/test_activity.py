@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.ports import ChatReply, ChatRequest
@@ -91,6 +91,7 @@ blocks: st.SearchStrategy[list[Block]] = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(blocks, blocks)
 def test_counts_are_those_of_blocks_that_nobody_is_deeper_in(one: list[Block], other: list[Block]) -> None:
     """Two lanes, each with blocks in blocks; a lane is at one place at a time, the deepest that it has entered."""

@@ -19,7 +19,7 @@ from flexmem.sweep.manifest import RunFolderError
 from flexmem.sweep.merging import merge_parts
 from flexmem.sweep.plan import make_plan
 from flexmem.sweep.results import make_table, parts, write_parts
-from flexmem.sweep.tables import TABLES
+from flexmem.sweep.tables import SCHEMA_VERSION, TABLES
 
 from .harness import InProcess, open_manifest, sweep
 
@@ -150,7 +150,7 @@ def test_a_run_of_schema_version_1_is_read_collected_and_taken_over(runs: list[P
     both = tmp_path / "both"
     collect(old, both)
     plan = make_plan(sweep(arms=["truncation"]))
-    assert open_manifest(old, plan)["schema_version"] == 2
+    assert open_manifest(old, plan)["schema_version"] == SCHEMA_VERSION
     assert collect(old, both).replaced
     assert len(parts(old, "episodes")) == 1
     assert pc.all(pc.equal(open_table(both / "episodes").to_table()["run"], "run-1")).as_py()

@@ -144,7 +144,7 @@ def test_changed_options_need_a_label() -> None:
         ({"arms": [7]}, "arms.0"),
         ({"arms": "truncation"}, "arms"),
         ({"models": {"reader": {"model": {"model": ""}}}}, "models.reader.model.model"),
-        ({"models": {"reader": {"model": {"model": "m", "family": "gpt-17"}}}}, "models.reader.model.family"),
+        ({"models": {"reader": {"model": {"model": "m", "family": "gpt-17"}}}}, "models.reader.model"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_named_by_its_place(changes: dict[str, Any], place: str) -> None:

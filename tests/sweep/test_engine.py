@@ -83,6 +83,7 @@ def test_a_sweep_runs_to_its_end_once_and_gives_the_same_rows_however_it_is_run(
         "lost": [],
         "torn": [],
         "recycled": 0,
+        "judging": None,
     }
     assert by_key(rows(one, "episodes")).keys() == keys(plan)
     assert read_status(one)["complete"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.sweep.fingerprint import digest
@@ -18,6 +18,7 @@ KEYS = [digest(number) for number in range(40)] + ["0" * 32, "f" * 32]
 keys = st.lists(st.sampled_from(KEYS))
 
 
+@settings(deadline=None)
 @given(st.lists(keys, max_size=5))
 def test_it_is_the_set_of_all_keys_of_all_columns(columns: list[list[str]]) -> None:
     found = FinishedKeys(pa.chunked_array([column], type=pa.string()) for column in columns)

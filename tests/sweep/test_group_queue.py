@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.sweep.group_queue import GroupQueue
@@ -60,6 +60,7 @@ def test_a_plan_of_which_every_group_fails_is_not_gathered_in_memory() -> None:
     assert fresh.made < 50
 
 
+@settings(deadline=None)
 @given(st.integers(0, 40), st.lists(st.booleans(), max_size=200))
 def test_every_group_is_handed_out_once_and_once_more_for_each_time_it_comes_back(
     number: int, comes_back: list[bool]

@@ -177,7 +177,7 @@ class DyingActor:
 
 def test_a_snapshot_that_went_with_its_actor_is_asked_for_again() -> None:
     actor = DyingActor(deaths=2)
-    assert asyncio.run(IndexClient(actor).snapshot("b", None, IndexConfig())) == "snapshot"  # type: ignore[comparison-overlap]
+    assert asyncio.run(IndexClient(actor).snapshot("b", None, IndexConfig())) == "snapshot"
     assert actor.asked == 3
 
 

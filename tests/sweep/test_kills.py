@@ -116,6 +116,7 @@ def test_a_job_script_says_how_it_ended_in_its_last_line(driver: Driver) -> None
         "lost": [],
         "torn": [],
         "recycled": 0,
+        "judging": None,
     }
     before = contents(driver.out / "episodes")
     code, output, errors = driver.finish(command)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.llm.scripted import ScriptedModel
@@ -80,6 +80,7 @@ def test_behind_a_writer_that_does_not_return_lanes_hold_two_batches_and_no_more
     asyncio.run(play())
 
 
+@settings(deadline=None)
 @given(st.integers(1, 6), st.integers(1, 4), st.lists(st.booleans(), max_size=60))
 def test_nothing_is_lost_however_the_writer_comes_and_goes(lanes: int, rows: int, open_now: list[bool]) -> None:
     async def play() -> None:

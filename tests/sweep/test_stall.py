@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.sweep.activity import STAGES
@@ -36,6 +36,7 @@ def named(stage: str, subjects: Mapping[str, int]) -> str:
 looks = st.lists(st.tuples(st.integers(0, 50), st.booleans(), st.none() | st.sampled_from(ALL_STAGES)), max_size=30)
 
 
+@settings(deadline=None)
 @given(looks, st.integers(1, 120))
 def test_a_stall_is_told_exactly_while_something_is_waited_for_and_nothing_has_moved_for_so_long(
     played: list[tuple[int, bool, str | None]], stall_s: int

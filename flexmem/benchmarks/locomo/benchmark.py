@@ -46,6 +46,8 @@ class LocomoBenchmark:
         if self._config.mask_audited:
             digests.append(files.AUDIT.sha256)
         options = self._config.model_dump(mode="json", exclude={"path"})
+        if self._config.max_history_tokens is None:  # as if there were no such option, so that older runs go on
+            del options["max_history_tokens"]
         return hashlib.sha256(json.dumps([digests, options], sort_keys=True).encode()).hexdigest()
 
     def instances(self) -> Sequence[Instance]:
@@ -78,11 +80,16 @@ class LocomoBenchmark:
             reply = prompts.spelled_out(reply, shown)
         return scoring.score(question.details["category"], question.answer, reply)
 
+    def rubric(self, question: Question) -> str | None:
+        """What judges hold a reply against; None in category 5, whose score is by rule."""
+        return None if question.details["category"] == ADVERSARIAL else "locomo"
+
     @cached_property
     def _loaded(self) -> _Loaded:
         config = self._config
         if config.path is None:
-            source, raw, digest = files.LOCOMO10.name, data.read(files.LOCOMO10), files.LOCOMO10.sha256
+            source, raw = files.LOCOMO10.name, data.read(files.LOCOMO10)
+            digest = hashlib.sha256(raw).hexdigest()
         else:
             source = config.path
             raw, digest = data.read_own(Path(config.path).expanduser())

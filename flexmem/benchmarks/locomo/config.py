@@ -32,13 +32,15 @@ class LocomoConfig(BenchmarkConfig):
     ``path`` is a file of your own in LoCoMo's schema, plain or ``.xz``; its digest is recorded instead of checked.
     ``questions_per_conversation`` keeps the first n after every other filter. ``mask_audited`` drops the questions
     whose answer key a public audit found wrong. ``unit_tokens`` is the size of a unit (docs/methods.md 0.5).
-    ``category_names`` renames categories; those not named keep their name.
+    ``category_names`` renames categories; those not named keep their name. ``max_history_tokens`` keeps the newest
+    sessions that fit, and the newest in any case; questions with older evidence are left out.
     """
 
     path: str | None = None
     conversations: Annotated[list[str], Field(min_length=1)] | None = None
     categories: Annotated[tuple[Category, ...], Field(min_length=1)] = CATEGORIES
     questions_per_conversation: PositiveInt | None = None
+    max_history_tokens: PositiveInt | None = None
     mask_audited: bool = False  # published figures use the official key, mistakes included
     unit_tokens: PositiveInt = READER_UNIT_TOKENS
     category_names: dict[Category, str] = Field(default_factory=lambda: dict(CATEGORY_NAMES))

@@ -9,6 +9,7 @@ from flexmem.benchmarks.locomo.config import ADVERSARIAL, LocomoConfig
 from flexmem.benchmarks.locomo.evidence import repair
 from flexmem.benchmarks.locomo.schema import ConversationRecord, QuestionRecord, SessionRecord, TurnRecord
 from flexmem.benchmarks.protocol import DataError, Instance, Question
+from flexmem.benchmarks.shortening import newest
 from flexmem.history import Session, Turn, TurnRole
 
 
@@ -25,7 +26,9 @@ def make_instances(
     instances = [_instance(record, config, masked) for record in selected]
     kept = tuple(instance for instance in instances if instance.questions)
     if not kept:
-        raise DataError("LoCoMo: these options select no question. Widen `conversations` or `categories`.")
+        raise DataError(
+            "LoCoMo: these options select no question. Widen `conversations`, `categories` or `max_history_tokens`."
+        )
     return kept
 
 
@@ -53,9 +56,13 @@ def _instance(record: ConversationRecord, config: LocomoConfig, masked: Collecti
         if question.category in config.categories and (record.sample_id, index) not in masked
     ]
     first_speaker = record.sessions[0].turns[0].speaker
+    sessions = [_session(session, first_speaker) for session in record.sessions]
+    sessions = [sessions[position] for position in newest(sessions, config.max_history_tokens)]
+    cut = turn_ids.difference(turn.turn_id for session in sessions for turn in session.turns)
+    questions = [question for question in questions if cut.isdisjoint(question.evidence)]
     return Instance(
         instance_id=record.sample_id,
-        sessions=tuple(_session(session, first_speaker) for session in record.sessions),
+        sessions=tuple(sessions),
         questions=tuple(questions[: config.questions_per_conversation]),
         unit_tokens=config.unit_tokens,
     )

@@ -22,6 +22,12 @@ def describe(instances: Sequence[Instance], config: LocomoConfig, *, digest: str
         lines.append(f"LoCoMo's evidence labels have defects: {counts}.")
     if repeats := sum(map(_repeats, instances)):
         lines.append(f"{repeats} of the questions repeat the words of another one of their conversation; all are kept.")
+    if config.max_history_tokens is not None:
+        lines.append(
+            "max_history_tokens is on: of each conversation only the newest sessions are used, "
+            f"{config.max_history_tokens:,} tokens where the newest one allows it, and no question with older "
+            "evidence. These figures don't compare with those of whole conversations."
+        )
     if config.mask_audited:
         lines.append(
             f"mask_audited is on: {masked} questions whose answer key a public audit found wrong are left out, so "

@@ -5,36 +5,20 @@ Fields that no part of the benchmark uses (image addresses, search words, observ
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
+from flexmem.benchmarks.checking import AnswerText, NonEmpty, Record, checked, member, parse_json
 from flexmem.benchmarks.protocol import DataError
-
-T = TypeVar("T")
 
 _SESSION = re.compile(r"session_(\d+)")
 
 
-def _number_as_text(value: Any) -> Any:
-    """Some answers are bare years and counts."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
-NonEmpty = Annotated[str, StringConstraints(min_length=1)]
-AnswerText = Annotated[str, BeforeValidator(_number_as_text)]
-
-
-class _Record(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True)
-
-
-class TurnRecord(_Record):
+class TurnRecord(Record):
     """One message; ``blip_caption`` is what a model saw in the image that was sent with it."""
 
     speaker: NonEmpty
@@ -43,7 +27,7 @@ class TurnRecord(_Record):
     blip_caption: str | None = None
 
 
-class QuestionRecord(_Record):
+class QuestionRecord(Record):
     """One question. Category 5 has ``adversarial_answer``, a trap, and most often no ``answer``."""
 
     question: NonEmpty
@@ -53,7 +37,7 @@ class QuestionRecord(_Record):
     adversarial_answer: AnswerText | None = None
 
 
-class AuditRecord(_Record):
+class AuditRecord(Record):
     """One finding of the answer-key audit; ``question_id`` is ``locomo_<conversation>_qa<question>``, from 0."""
 
     question_id: NonEmpty
@@ -93,7 +77,7 @@ def parse_conversations(raw: bytes, source: str) -> list[ConversationRecord]:
     Raises:
         DataError: not JSON, or not LoCoMo's schema.
     """
-    samples = _checked(_LIST, _json(raw, source), source, "")
+    samples = checked(_LIST, parse_json(raw, source), source)
     records = [_conversation(sample, f"{source}: conversation {index}") for index, sample in enumerate(samples)]
     names = [record.sample_id for record in records]
     for name in names:
@@ -108,27 +92,15 @@ def parse_audit(raw: bytes, source: str) -> list[AuditRecord]:
     Raises:
         DataError: not JSON, or not the audit's schema.
     """
-    return _checked(_AUDIT, _json(raw, source), source, "")
-
-
-def _json(raw: bytes, source: str) -> Any:
-    try:
-        return json.loads(raw)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{source}: not valid JSON at line {error.lineno} column {error.colno} ({error.msg}): cut short or "
-            "damaged. Replace the file."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{source}: not text in UTF-8 ({error}). Replace the file.") from error
+    return checked(_AUDIT, parse_json(raw, source), source)
 
 
 def _conversation(sample: Any, place: str) -> ConversationRecord:
-    sample = _checked(_OBJECT, sample, place, "")
-    name = _checked(_TEXT, _member(sample, "sample_id", place), place, "sample_id")
+    sample = checked(_OBJECT, sample, place)
+    name = checked(_TEXT, member(sample, "sample_id", place), place, "sample_id")
     place = place.rpartition(" ")[0] + f" {name}"
-    conversation = _checked(_OBJECT, _member(sample, "conversation", place), place, "conversation")
-    questions = _checked(_QUESTIONS, _member(sample, "qa", place), place, "qa")
+    conversation = checked(_OBJECT, member(sample, "conversation", place), place, "conversation")
+    questions = checked(_QUESTIONS, member(sample, "qa", place), place, "qa")
     return ConversationRecord(name, _sessions(conversation, place), tuple(questions))
 
 
@@ -137,9 +109,9 @@ def _sessions(conversation: Mapping[str, Any], place: str) -> tuple[SessionRecor
     sessions = []
     for number in numbers:
         key, date = f"session_{number}", f"session_{number}_date_time"
-        turns = _checked(_TURNS, _member(conversation, key, place), place, key)
+        turns = checked(_TURNS, member(conversation, key, place), place, key)
         if turns:
-            when = _checked(_TEXT, _member(conversation, date, place), place, date)
+            when = checked(_TEXT, member(conversation, date, place), place, date)
             sessions.append(SessionRecord(number, when, tuple(turns)))
     if not sessions:
         raise DataError(f"{place}: conversation: no session_<n> with a turn")
@@ -148,20 +120,3 @@ def _sessions(conversation: Mapping[str, Any], place: str) -> tuple[SessionRecor
         repeated = next(turn_id for turn_id in ids if ids.count(turn_id) > 1)
         raise DataError(f"{place}: dia_id: {repeated!r} is used by more than one turn, so evidence can't name it")
     return tuple(sessions)
-
-
-def _member(mapping: Mapping[str, Any], key: str, place: str) -> Any:
-    if key not in mapping:
-        raise DataError(f"{place}: {key}: missing")
-    return mapping[key]
-
-
-def _checked(adapter: TypeAdapter[T], value: Any, place: str, field: str) -> T:
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = field + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        what = "missing" if first["type"] == "missing" else first["msg"]
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise DataError(f"{place}: {where.lstrip('.') or 'top level'}: {what}{more}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
+from flexmem.benchmarks import text_scores
 from flexmem.benchmarks.protocol import Instance, Question, ReaderPrompt
-from flexmem.benchmarks.synthetic import scoring
 from flexmem.benchmarks.synthetic.config import SyntheticConfig
 from flexmem.benchmarks.synthetic.generator import make_instance
 
@@ -96,10 +96,10 @@ class SyntheticBenchmark:
         and 1 for saying that an unanswerable question can't be answered. ``seed`` changes nothing.
         """
         if question.answer is None:
-            right = float(scoring.abstains(reply))
+            right = float(text_scores.abstains(reply))
             return {"f1": right, "contains": right}
         parts = question.details["parts"] if question.question_type == "list" else (question.answer,)
         return {
-            "f1": scoring.f1(question.answer, reply),
-            "contains": float(scoring.contains(parts, reply)),
+            "f1": text_scores.f1(question.answer, reply),
+            "contains": float(text_scores.contains(parts, reply)),
         }

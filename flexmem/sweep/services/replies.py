@@ -6,15 +6,18 @@ import os
 from pathlib import Path
 from typing import Any
 
-from flexmem.llm.reply_store import SqliteReplyStore
-from flexmem.ports import Call, ChatReply
+from flexmem.llm.reply_store import ReplayStore, SqliteReplyStore
+from flexmem.ports import Attempt, Call, ChatReply
 
 
 class ReplyActor:
-    """A `SqliteReplyStore`; after a restart in the same session it knows again which calls are in flight."""
+    """A `SqliteReplyStore`; after a restart in the same session it knows again which calls are in flight. With
+    ``replay``, a finished run's file, nothing may be sent.
+    """
 
-    def __init__(self, path: str, session: str) -> None:
-        self._store = SqliteReplyStore(Path(path), session)
+    def __init__(self, path: str, session: str, cap_usd: float | None = None, replay: str | None = None) -> None:
+        self._store: SqliteReplyStore | ReplayStore
+        self._store = ReplayStore(Path(replay)) if replay else SqliteReplyStore(Path(path), session, cap_usd)
 
     async def begin(self, call: Call) -> ChatReply | None:
         """See `flexmem.ports.ReplyStore.begin`."""
@@ -24,9 +27,9 @@ class ReplyActor:
         """See `flexmem.ports.ReplyStore.finish`."""
         await self._store.finish(call, reply)
 
-    async def give_up(self, call: Call, reason: str) -> None:
+    async def give_up(self, call: Call, reason: str, trail: tuple[Attempt, ...] = ()) -> None:
         """See `flexmem.ports.ReplyStore.give_up`."""
-        await self._store.give_up(call, reason)
+        await self._store.give_up(call, reason, trail)
 
     async def release(self, owner: str) -> int:
         """Give up the calls of a worker that died."""
@@ -56,6 +59,6 @@ class ReplyClient:
         """See `flexmem.ports.ReplyStore.finish`."""
         await self._actor.finish.remote(call, reply)
 
-    async def give_up(self, call: Call, reason: str) -> None:
+    async def give_up(self, call: Call, reason: str, trail: tuple[Attempt, ...] = ()) -> None:
         """See `flexmem.ports.ReplyStore.give_up`."""
-        await self._actor.give_up.remote(call, reason)
+        await self._actor.give_up.remote(call, reason, trail)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from flexmem.dataset import merge_of
+from flexmem.sweep.ledger import CALLS, export_calls
 from flexmem.sweep.merging import PARTS_PER_MERGE, abandon_merges, finish_merges, merge_parts, merged_parts
 from flexmem.sweep.recovery import drop_unfinished
 from flexmem.sweep.results import lock_for_writing, parts, write_parts
@@ -39,15 +40,12 @@ class ResultActor:
         async with self._lock:
             return
 
-    async def finish(self) -> str:
-        """Merge what there is and let the folder go, when no more will come. Returns why parts could not be merged,
-        else an empty text; the rows are safe in either case.
+    async def finish(self, *, merge: bool = True) -> str:
+        """Write the ledger, merge what there is and let the folder go, when no more will come. Returns why that could
+        not be done, else an empty text; the rows are safe in either case.
         """
         async with self._lock:
-            await asyncio.to_thread(drop_unfinished, self._out)
-            for name in TABLES:
-                await asyncio.to_thread(self._merge, name, least=1, whole=True)
-                await asyncio.to_thread(finish_merges, self._out, name)
+            await asyncio.to_thread(self._finish, merge=merge)
             self._folder.close()
             return self._problem
 
@@ -62,6 +60,17 @@ class ResultActor:
             if self._fresh[name] >= self._parts_per_merge:
                 self._merge(name, least=self._parts_per_merge, whole=False)
         return written
+
+    def _finish(self, *, merge: bool) -> None:
+        try:
+            drop_unfinished(self._out)
+            export_calls(self._out)
+        except OSError as error:
+            self._problem = self._problem or f"the table of calls is not up to date: {error}"
+            abandon_merges(self._out, CALLS)
+        for name in TABLES if merge else ():
+            self._merge(name, least=1, whole=True)
+            finish_merges(self._out, name)
 
     def _merge(self, name: str, *, least: int, whole: bool) -> None:
         if self._problem:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.plan import Plan
 from flexmem.sweep.services import embedding
 from flexmem.sweep.services.actor import SERVICE, start_actor
@@ -16,8 +17,6 @@ from flexmem.sweep.services.replies import ReplyActor, ReplyClient
 from flexmem.sweep.services.results import ResultActor, ResultClient
 from flexmem.sweep.services.workers import ACTIVITY, WorkerActor
 from flexmem.sweep.shipping import pack_instance
-
-REPLIES = "replies.sqlite"
 
 
 class SweepActors:
@@ -29,12 +28,22 @@ class SweepActors:
         out: the output folder.
         vectors: where vectors are kept across runs.
         wait: gives the value of a reference that may take long, named by what is waited for.
+        replay: a finished run's reply store, from which all replies are taken; None: models are called.
     """
 
-    def __init__(self, ray: Any, plan: Plan, out: Path, vectors: Path, wait: Callable[[Any, str], Any]) -> None:
+    def __init__(
+        self,
+        ray: Any,
+        plan: Plan,
+        out: Path,
+        vectors: Path,
+        wait: Callable[[Any, str], Any],
+        replay: Path | None = None,
+    ) -> None:
         self._ray = ray
         self._plan = plan
         self._out = out
+        self._replay = str(replay) if replay is not None else None
         self._session = uuid.uuid4().hex
         self._embedded = 0
         self._asked: Any = None
@@ -91,7 +100,8 @@ class SweepActors:
         models = self._plan.config.models
         if models.reader is None and models.memory is None:
             return None
-        return start_actor(ReplyActor, str(self._out / REPLIES), self._session, **SERVICE)
+        store = (str(self._out / REPLIES), self._session, self._plan.config.engine.max_usd, self._replay)
+        return start_actor(ReplyActor, *store, **SERVICE)
 
     def _start_retrieval(self, vectors: Path, wait: Callable[[Any, str], Any]) -> None:
         entry = self._plan.config.embedding

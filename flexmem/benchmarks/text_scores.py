@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from flexmem.benchmarks.synthetic.timeline import MONTHS
-
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS)}
 _ARTICLES = {"a", "an", "the"}
-_MONTH_NAMES = [month.lower() for month in MONTHS]
+_MONTH_NAMES = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 
 _ISO_DATE = re.compile(r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b")
 _MONTH_FIRST = re.compile(rf"\b({'|'.join(_MONTH_NAMES)})\s+(\d{{1,2}})(?:st|nd|rd|th)?\b,?\s+(\d{{4}})\b")
@@ -69,6 +70,6 @@ def contains(parts: Sequence[str], reply: str) -> bool:
 
 
 def abstains(reply: str) -> bool:
-    """Whether the reply says that the conversation doesn't tell."""
+    """Whether the reply says that what it was given doesn't tell."""
     given = f" {' '.join(words(reply))} "
     return any(f" {phrase} " in given for phrase in _ABSTENTIONS)

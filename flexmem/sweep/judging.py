@@ -1,0 +1,256 @@
+"""Judging: a stage of its own after reading, so that other judges ask no reader again (docs/methods.md E.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from flexmem.agents.judge import Verdict, judge, rubric_digest
+from flexmem.benchmarks.protocol import Question
+from flexmem.llm.errors import ModelError
+from flexmem.llm.reply_store import ReplayStore, SqliteReplyStore
+from flexmem.llm.stored import StoredModel
+from flexmem.ports import ChatModel, ReplyStore
+from flexmem.sweep.config import JudgeEntry
+from flexmem.sweep.failures import FINAL, classify, describe
+from flexmem.sweep.fingerprint import digest
+from flexmem.sweep.ledger import REPLIES, export_calls
+from flexmem.sweep.merging import finish_merges, merge_parts
+from flexmem.sweep.metered import cost
+from flexmem.sweep.plan import LoadedBenchmark
+from flexmem.sweep.results import lock_for_writing, parts, read_columns, read_part, write_parts
+from flexmem.sweep.sink import RowSink
+
+JUDGEMENTS = "judgements"
+_EPISODE = ["episode", "benchmark", "instance", "question", "outcome", "reply", "repeat"]
+
+MakeModel = Callable[[JudgeEntry], ChatModel]
+OnJudged = Callable[[int, int], None]
+"""Told how many judgements are there and how many there will be."""
+
+
+@dataclass(frozen=True)
+class JudgingOutcome:
+    """``done`` counts judgements, earlier ones' included; ``errors`` says why others are missing, with how often;
+    ``stopped`` why judging was given up, empty if it was not.
+    """
+
+    wanted: int
+    done: int
+    errors: Mapping[str, int]
+    stopped: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return self.done >= self.wanted
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One reply before one judge."""
+
+    key: str
+    episode: str
+    repeat: int
+    judge: int
+    rubric: str
+    question: Question
+    reply: str
+
+
+def rubric_of(loaded: LoadedBenchmark, question: Question) -> str | None:
+    """The rubric that a benchmark names for a question; None where its own score is the official one."""
+    name = getattr(loaded.benchmark, "rubric", None)
+    rubric: str | None = name(question) if name is not None else None
+    return rubric
+
+
+def judged_types(benchmarks: Sequence[LoadedBenchmark]) -> dict[str, list[str]]:
+    """The question types of each benchmark that a judge scores."""
+    found = {
+        loaded.name: sorted(
+            {
+                question.question_type
+                for instance in loaded.instances.values()
+                for question in instance.questions
+                if rubric_of(loaded, question) is not None
+            }
+        )
+        for loaded in benchmarks
+    }
+    return {name: types for name, types in found.items() if types}
+
+
+def judge_run(
+    benchmarks: Sequence[LoadedBenchmark],
+    judges: Sequence[JudgeEntry],
+    out: Path,
+    make_model: MakeModel,
+    *,
+    in_flight: int = 32,
+    max_usd: float | None = None,
+    replay: Path | None = None,
+    on_judged: OnJudged | None = None,
+) -> JudgingOutcome:
+    """Have every reply of a run judged that is not yet; the same call again goes on.
+
+    Args:
+        benchmarks: those of the run, with their questions.
+        judges: who judges; each judges every reply.
+        out: the run's folder.
+        make_model: a judge's model.
+        in_flight: calls at a time.
+        max_usd: cap on what the run has cost, in USD.
+        replay: a finished run's reply store that replies are taken from; nothing is sent then.
+        on_judged: called now and then.
+
+    Raises:
+        FolderBusyError: a run writes into the folder. TornPartError: a file can't be read.
+    """
+    with lock_for_writing(out):
+        stage = _Stage(benchmarks, judges, out, on_judged or (lambda done, wanted: None))
+        outcome = asyncio.run(stage.run(make_model, in_flight, max_usd, replay))
+        export_calls(out)
+        merge_parts(out, JUDGEMENTS, least=1, whole=True)
+        finish_merges(out, JUDGEMENTS)
+        return outcome
+
+
+class _Stage:
+    def __init__(
+        self, benchmarks: Sequence[LoadedBenchmark], judges: Sequence[JudgeEntry], out: Path, on_judged: OnJudged
+    ) -> None:
+        self._questions = {
+            (loaded.name, instance.instance_id, question.question_id): (question, rubric)
+            for loaded in benchmarks
+            for instance in loaded.instances.values()
+            for question in instance.questions
+            if (rubric := rubric_of(loaded, question)) is not None
+        }
+        self._judges = judges
+        self._out = out
+        self._on_judged = on_judged
+        self._done = {
+            key
+            for table in read_columns(out, JUDGEMENTS, ["judgement"])
+            for key in table.column("judgement").to_pylist()
+        }
+        self._wanted = 0
+        self._judged = 0
+        self._errors: Counter[str] = Counter()
+
+    async def run(
+        self, make_model: MakeModel, in_flight: int, max_usd: float | None, replay: Path | None
+    ) -> JudgingOutcome:
+        models = [make_model(entry) for entry in self._judges]
+        descriptions = [dict(model.describe()) for model in models]
+        self._wanted = sum(1 for _ in self._tasks(descriptions))
+        missing = [task.key for task in self._tasks(descriptions) if task.key not in self._done]
+        self._judged = self._wanted - len(missing)
+        self._on_judged(self._judged, self._wanted)
+        stopped = ""
+        if missing:
+            sink = RowSink(self._deliver, f"j{uuid.uuid4().hex}", rows=200, seconds=2.0)
+            async with _opened(self._out, max_usd, replay) as store:
+                left = (task for task in self._tasks(descriptions) if task.key not in self._done)
+                lanes = [asyncio.ensure_future(self._lane(left, models, store, sink)) for _ in range(in_flight)]
+                ended = await asyncio.gather(*lanes, return_exceptions=True)
+                await sink.deliver()
+            for error in ended:
+                if isinstance(error, ModelError):
+                    stopped = describe(error)
+                elif isinstance(error, BaseException):
+                    raise error
+        return JudgingOutcome(self._wanted, self._judged, dict(self._errors), stopped)
+
+    def _tasks(self, descriptions: Sequence[Mapping[str, Any]]) -> Iterator[_Task]:
+        """Every reply before every judge, file by file."""
+        for path in parts(self._out, "episodes"):
+            for row in read_part(path, "episodes", _EPISODE).to_pylist():
+                found = self._questions.get((row["benchmark"], row["instance"], row["question"]))
+                if found is None or row["outcome"] != "ok" or row["reply"] is None:
+                    continue
+                question, rubric = found
+                for number, description in enumerate(descriptions):
+                    entry = self._judges[number]
+                    key = digest([row["episode"], entry.label, description, entry.effort, rubric_digest(rubric)])
+                    yield _Task(key, row["episode"], row["repeat"], number, rubric, question, row["reply"])
+
+    async def _lane(
+        self, tasks: Iterator[_Task], models: Sequence[ChatModel], store: ReplyStore, sink: RowSink
+    ) -> None:
+        for task in tasks:
+            entry = self._judges[task.judge]
+            asked = models[task.judge]
+            most_usd = getattr(asked, "most_usd", None)  # models without a price have none
+            model = StoredModel(asked, store, task.repeat, "judge", subject=f"judgement:{task.key}", most_usd=most_usd)
+            row = _row(task, entry, models[task.judge])
+            try:
+                verdict = await judge(
+                    model,
+                    task.rubric,
+                    task.question.text,
+                    task.question.answer or "",
+                    task.reply,
+                    max_tokens=entry.max_tokens,
+                    effort=entry.effort,
+                )
+            except ModelError as error:
+                if classify(error) == "configuration":
+                    raise
+                self._errors[f"{classify(error)}: {describe(error)}"] += 1
+                if classify(error) not in FINAL:
+                    continue  # the same command asks again
+                row |= {"error_class": classify(error), "error": describe(error)}
+            else:
+                row |= _verdict(verdict)
+            sink.add(JUDGEMENTS, row)
+            self._judged += 1
+            self._on_judged(self._judged, self._wanted)
+            await sink.deliver_if_due()
+
+    async def _deliver(self, part: str, tables: Mapping[str, pa.Table]) -> int:
+        return await asyncio.to_thread(write_parts, self._out, part, tables)
+
+
+@asynccontextmanager
+async def _opened(out: Path, max_usd: float | None, replay: Path | None) -> AsyncIterator[ReplyStore]:
+    store = ReplayStore(replay) if replay is not None else SqliteReplyStore(out / REPLIES, uuid.uuid4().hex, max_usd)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def _row(task: _Task, entry: JudgeEntry, model: ChatModel) -> dict[str, Any]:
+    return {
+        "judgement": task.key,
+        "episode": task.episode,
+        "judge": entry.label,
+        "judge_model": model.name,
+        "rubric": task.rubric,
+        "prompt": rubric_digest(task.rubric),
+        "finished_at": datetime.now(UTC),
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    reply = verdict.reply
+    unreadable = {} if verdict.readable else {"error_class": "agent", "error": "the judge said neither yes nor no"}
+    return {
+        "label": verdict.label,
+        "reply": reply.text,
+        "input_tokens": reply.usage.input,
+        "output_tokens": reply.usage.output,
+        "usd": cost(reply.trail),
+        **unreadable,
+    }

@@ -1,0 +1,215 @@
+"""Judging is a stage of its own: every reply once by every judge, gone on with, and told apart from reading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flexmem.analysis.cells import cells
+from flexmem.analysis.costs import costs, spent
+from flexmem.analysis.frames import load
+from flexmem.analysis.judged import agreements, cohen_kappa, judge_scores
+from flexmem.analysis.report import to_markdown
+from flexmem.llm import errors
+from flexmem.llm.scripted import ScriptedModel
+from flexmem.ports import Attempt, ChatReply, ChatRequest, Usage
+from flexmem.sweep import worker
+from flexmem.sweep.config import JudgeEntry
+from flexmem.sweep.judging import JudgingOutcome, judge_run
+from flexmem.sweep.ledger import REPLIES, export_calls
+from flexmem.sweep.manifest import add_judges
+from flexmem.sweep.plan import Plan, make_plan
+
+from .harness import LOCOMO, InProcess, open_manifest, rows, sweep
+
+READER = {"reader": {"model": {"provider": "scripted", "model": "first_sentence"}}}
+JUDGES = [
+    {"label": "strict", "model": {"provider": "scripted", "model": "garbage"}},
+    {"label": "kind", "model": {"provider": "scripted", "model": "echo"}},
+]
+
+
+class Judge:
+    """Says yes to replies of which its rule approves; each call costs a cent."""
+
+    def __init__(self, name: str, approves: Any, error: errors.ModelError | None = None) -> None:
+        self.name = name
+        self.requests: list[ChatRequest] = []
+        self._approves = approves
+        self._error = error
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"model": self.name}
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        if self._error is not None:
+            raise self._error
+        said = "yes" if self._approves(request.messages[0].content) else "no"
+        sent = Attempt(1, 1_000.0, 0.1, "reply", 200, Usage(20, 1), 0.01)
+        return ChatReply(said, self.name, Usage(20, 1), "stop", trail=(sent,))
+
+
+@pytest.fixture
+def plan(out: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """A run whose replies are there and not judged."""
+    monkeypatch.setattr(worker, "make_model", lambda config: ScriptedModel("first_sentence"))
+    made = make_plan(
+        sweep(benchmarks=[LOCOMO], arms=["piece_retrieval", "truncation"], models={**READER, "judges": JUDGES})
+    )
+    open_manifest(out, made)
+    InProcess(made, out).run()
+    return made
+
+
+def by_judges(plan: Plan, out: Path, judges: Mapping[str, Judge], **options: Any) -> JudgingOutcome:
+    entries = [entry for entry in plan.config.models.judges if entry.label in judges]
+    return judge_run(plan.benchmarks, entries, out, lambda entry: judges[entry.label], **options)
+
+
+def judged(out: Path) -> list[dict[str, Any]]:
+    """Episodes whose reply a judge scores."""
+    return [row for row in rows(out, "episodes") if row["question_type"] != "adversarial"]
+
+
+def both() -> dict[str, Judge]:
+    return {"strict": Judge("s", lambda prompt: False), "kind": Judge("k", lambda prompt: True)}
+
+
+def test_every_reply_is_judged_once_by_every_judge(plan: Plan, out: Path) -> None:
+    judges = both()
+    outcome = by_judges(plan, out, judges)
+    wanted = Counter((row["episode"], label) for row in judged(out) for label in judges)
+    found = rows(out, "judgements")
+    assert Counter((row["episode"], row["judge"]) for row in found) == wanted
+    assert (outcome.wanted, outcome.done, outcome.complete) == (len(wanted), len(wanted), True)
+    assert {row["label"] for row in found if row["judge"] == "kind"} == {1.0}
+    assert {(row["rubric"], row["usd"], row["input_tokens"]) for row in found} == {("locomo", 0.01, 20)}
+    again = both()
+    assert by_judges(plan, out, again).complete
+    assert not any(judge.requests for judge in again.values())
+    assert len(rows(out, "judgements")) == len(found)
+
+
+def test_equal_prompts_are_paid_once_and_the_readers_calls_are_not_made_again(plan: Plan, out: Path) -> None:
+    judges = both()
+    by_judges(plan, out, judges)
+    for judge in judges.values():
+        prompts = [request.messages for request in judge.requests]
+        assert len(prompts) == len(set(prompts)) <= len(judged(out))
+
+
+def test_the_score_is_the_primary_judge_s_and_others_stand_beside(plan: Plan, out: Path) -> None:
+    judges = {"strict": Judge("s", lambda prompt: "Pottery" in prompt), "kind": Judge("k", lambda prompt: True)}
+    before = [cell for cell in cells(load(out)) if cell.question_type is None]
+    assert all(cell.score is None for cell in before), "not judged yet: withheld"
+    assert any("without a score" in problem for cell in before for problem in cell.problems)
+    by_judges(plan, out, judges)
+    run = load(out)
+    for score in judge_scores(run):
+        assert score.missing == 0
+        if score.judge == "kind":
+            assert score.score == 1.0
+    types = [cell for cell in cells(run) if cell.question_type == "multi_hop"]
+    assert {cell.metric for cell in types} == {"judge strict"}
+    text = to_markdown(run)
+    assert "Score by judge kind" in text
+    assert "Judges strict and kind" in text
+    assert "Judges' tokens" in text
+
+
+def test_a_judge_that_is_down_leaves_its_replies_to_be_judged(plan: Plan, out: Path) -> None:
+    down = Judge("k", None, errors.Transient("no connection"))
+    outcome = by_judges(plan, out, {**both(), "kind": down})
+    assert not outcome.complete
+    assert outcome.done == outcome.wanted // 2
+    assert sum(outcome.errors.values()) == outcome.wanted - outcome.done
+    assert any("no connection" in error for error in outcome.errors)
+    assert {row["judge"] for row in rows(out, "judgements")} == {"strict"}
+    assert by_judges(plan, out, both()).complete
+
+
+def test_a_judge_that_refuses_has_said_so_and_the_score_is_withheld(plan: Plan, out: Path) -> None:
+    refusing = Judge("s", None, errors.Refused("I won't"))
+    outcome = by_judges(plan, out, {**both(), "strict": refusing})
+    assert outcome.complete
+    assert {(row["label"], row["error_class"]) for row in rows(out, "judgements") if row["judge"] == "strict"} == {
+        (None, "agent")
+    }
+    assert all(cell.score is None for cell in cells(load(out)) if cell.question_type is None)
+
+
+def test_a_judge_without_quota_stops_and_what_is_judged_stays(plan: Plan, out: Path) -> None:
+    outcome = by_judges(plan, out, {"kind": Judge("k", None, errors.QuotaExhausted("no credit"))}, in_flight=2)
+    assert "no credit" in outcome.stopped
+    assert not outcome.complete
+
+
+def test_other_judges_may_come_later(plan: Plan, out: Path) -> None:
+    by_judges(plan, out, both())
+    later = JudgeEntry.model_validate({"label": "late", "model": {"provider": "scripted", "model": "echo"}})
+    add_judges(out, plan.benchmarks, ["late"])
+    judge_run(plan.benchmarks, [later], out, lambda entry: Judge("late", lambda prompt: len(prompt) % 2 == 0))
+    run = load(out)
+    assert run.manifest.judges == ("strict", "kind", "late")
+    assert {score.judge for score in judge_scores(run)} == {"strict", "kind", "late"}
+    assert [(pair.first, pair.second) for pair in agreements(run)] == [
+        ("strict", "kind"),
+        ("strict", "late"),
+        ("kind", "late"),
+    ]
+
+
+def test_a_judgement_is_replayed_for_nothing(plan: Plan, out: Path) -> None:
+    by_judges(plan, out, both())
+    kept = rows(out, "judgements")
+    for path in (out / "judgements").rglob("*.parquet"):
+        path.unlink()
+    for path in (out / "judgements" / "_merges").glob("*.json"):
+        path.unlink()
+    silent = both()
+    assert by_judges(plan, out, silent, replay=out / REPLIES).complete
+    assert not any(judge.requests for judge in silent.values())
+    without = [{k: v for k, v in row.items() if k != "finished_at"} for row in kept]
+    now = [{k: v for k, v in row.items() if k != "finished_at"} for row in rows(out, "judgements")]
+    assert sorted(now, key=repr) == sorted(without, key=repr)
+
+
+def test_the_ledger_counts_what_was_sent_and_costs_say_their_denominator(plan: Plan, out: Path) -> None:
+    judges = both()
+    by_judges(plan, out, judges)
+    sent = sum(len(judge.requests) for judge in judges.values())
+    calls = rows(out, "calls")
+    assert Counter(row["role"] for row in calls) == {"judge": sent}
+    assert {row["subject_kind"] for row in calls} == {"judgement"}
+    assert {row["subject"] for row in calls} <= {row["judgement"] for row in rows(out, "judgements")}
+    run = load(out)
+    (judging,) = spent(run)
+    assert (judging.attempts, judging.failed, judging.unknown) == (sent, 0, 0)
+    assert judging.usd == pytest.approx(0.01 * sent)
+    per_question = 2 * 21 * len(judged(out)) / len(rows(out, "episodes"))
+    found = costs(run)
+    assert len(found) == 2
+    assert sum(cost.judge_tokens or 0 for cost in found) / 2 == pytest.approx(per_question)
+    assert all(cost.usd == 0 for cost in found)  # the reader is scripted and costs nothing; judges are apart
+    assert sum(cost.judge_usd or 0 for cost in found) / 2 == pytest.approx(
+        0.02 * len(judged(out)) / len(rows(out, "episodes"))
+    )
+    assert export_calls(out) == len(calls)
+    assert len(rows(out, "calls")) == len(calls)
+
+
+def test_kappa_by_hand() -> None:
+    import numpy as np
+
+    # 3 of 4 agree; chance: 0.5 * 0.75 + 0.5 * 0.25 = 0.5, so (0.75 - 0.5) / 0.5.
+    left, right = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.0])
+    assert cohen_kappa(left, right) == pytest.approx(0.5)
+    assert cohen_kappa(left[:2], right[:2]) is None
+    assert cohen_kappa(left[:0], right[:0]) is None
