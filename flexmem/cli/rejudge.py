@@ -21,6 +21,7 @@ def rejudge(
     """Have the replies of a run judged by the judges of a YAML, beside those that have judged them; prints its report
     with each method's score by each judge.
     """
+    from flexmem.llm.accounts import budget_for, local_budgets
     from flexmem.llm.config import make_model
     from flexmem.sweep.config import load_config
     from flexmem.sweep.judging import judge_run
@@ -35,11 +36,12 @@ def rejudge(
         read_manifest(run)
         benchmarks = load_benchmarks(sweep)
         add_judges(run, benchmarks, [entry.label for entry in judges])
+        budgets = local_budgets(entry.model for entry in judges)
         outcome = judge_run(
             benchmarks,
             judges,
             run,
-            lambda entry: make_model(entry.model),
+            lambda entry: make_model(entry.model, budget_for(entry.model, budgets)),
             in_flight=sweep.engine.in_flight,
             max_usd=sweep.engine.max_usd,
         )

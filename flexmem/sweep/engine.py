@@ -8,6 +8,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
+from flexmem.llm.accounts import budget_for, local_budgets
 from flexmem.llm.config import make_model
 from flexmem.sweep.cluster import ray_cluster
 from flexmem.sweep.driver import Driver
@@ -67,11 +68,12 @@ def _judged(plan: Plan, out: Path, outcome: SweepOutcome, replies: Path | None) 
     judges, engine = plan.config.models.judges, plan.config.engine
     if not judges or outcome.stopped or not judged_types(plan.benchmarks):
         return outcome
+    budgets = local_budgets(entry.model for entry in judges)
     judging = judge_run(
         plan.benchmarks,
         judges,
         out,
-        lambda entry: make_model(entry.model),
+        lambda entry: make_model(entry.model, budget_for(entry.model, budgets)),
         in_flight=engine.in_flight,
         max_usd=engine.max_usd,
         replay=replies,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from flexmem.benchmarks.protocol import Benchmark, Instance
 from flexmem.benchmarks.registry import make_benchmark
-from flexmem.llm.config import make_model
+from flexmem.llm.accounts import budget_for
+from flexmem.llm.config import ModelConfig, make_model
 from flexmem.llm.stored import StoredModel
-from flexmem.ports import ChatModel, Embedder, IndexConfig, ReplyStore
+from flexmem.ports import ChatModel, Embedder, IndexConfig, RateBudget, ReplyStore
 from flexmem.retrieval.index import IndexSnapshot
 from flexmem.sweep.activity import Activity
 from flexmem.sweep.arms import Arm, choice_arms, make_arms
@@ -51,6 +52,7 @@ class EpisodeWorker:
         deliver: Deliver,
         replies: ReplyStore | None = None,
         owner: str = "worker",
+        budgets: Mapping[str, RateBudget] | None = None,
     ) -> None:
         self._config = config
         self._embedder = embedder
@@ -63,8 +65,8 @@ class EpisodeWorker:
         for entry in config.benchmarks:
             self._add_benchmark(entry)
         models = config.models
-        self._reader = make_model(models.reader.model) if models.reader else None
-        self._memory = make_model(models.memory) if models.memory else None
+        self._reader = _model(models.reader.model, budgets or {}) if models.reader else None
+        self._memory = _model(models.memory, budgets or {}) if models.memory else None
         self._replies = replies
         self._owner = owner
         self.activity = Activity()
@@ -136,3 +138,9 @@ class EpisodeWorker:
         self._benchmarks[entry.name] = make_benchmark(entry.name, entry.options)
         if entry.otherwise is not None:
             self._add_benchmark(entry.otherwise)
+
+
+def _model(config: ModelConfig, budgets: Mapping[str, RateBudget]) -> ChatModel:
+    """A configured model that keeps to its account's budget."""
+    budget = budget_for(config, budgets)
+    return make_model(config) if budget is None else make_model(config, budget)

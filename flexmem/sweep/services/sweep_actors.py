@@ -10,9 +10,11 @@ from typing import Any
 
 from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.plan import Plan
+from flexmem.sweep.preflight import configured_models
 from flexmem.sweep.services import embedding
 from flexmem.sweep.services.actor import SERVICE, start_actor
 from flexmem.sweep.services.index import IndexActor, IndexClient
+from flexmem.sweep.services.rates import RateClient, start_rates
 from flexmem.sweep.services.replies import ReplyActor, ReplyClient
 from flexmem.sweep.services.results import ResultActor, ResultClient
 from flexmem.sweep.services.workers import ACTIVITY, WorkerActor
@@ -20,7 +22,7 @@ from flexmem.sweep.shipping import pack_instance
 
 
 class SweepActors:
-    """Result writer, reply store, embedder and index of a sweep, and as many workers as are asked for.
+    """Result writer, reply store, rate budgets, embedder and index of a sweep, and as many workers as are asked for.
 
     Args:
         ray: Ray, connected.
@@ -50,6 +52,8 @@ class SweepActors:
         self.writer = start_actor(ResultActor, str(out), **SERVICE)
         try:
             self.replies = self._start_replies()
+            # A replay sends nothing, so nothing has to take turns.
+            self._rates = start_rates(configured_models(plan.config)) if replay is None else {}
             self._start_retrieval(vectors, wait)
         except BaseException:
             self.end()
@@ -63,7 +67,9 @@ class SweepActors:
     def worker(self, number: int) -> Any:
         """Start an episode worker."""
         replies = ReplyClient(self.replies) if self.replies is not None else None
-        services = (self._embedder, self._index, ResultClient(self.writer), replies, self._owner(number))
+        owner = self._owner(number)
+        budgets = {account: RateClient(account, limits, owner) for account, (limits, _) in self._rates.items()}
+        services = (self._embedder, self._index, ResultClient(self.writer), replies, owner, budgets)
         return start_actor(
             WorkerActor,
             *(self._plan.config, str(self._out), self._instances, *services),
@@ -73,7 +79,9 @@ class SweepActors:
         )
 
     def release(self, number: int) -> None:
-        """Let others make the calls of a worker that is gone."""
+        """Let others make the calls of a worker that is gone, and have its turns."""
+        for _, actor in self._rates.values():
+            actor.release.remote(self._owner(number))
         if self.replies is not None:
             self._ray.get(self.replies.release.remote(self._owner(number)))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import ray
 
 from flexmem.benchmarks.protocol import Instance
-from flexmem.ports import IndexConfig
+from flexmem.ports import IndexConfig, RateBudget
 from flexmem.retrieval.index import IndexSnapshot
 from flexmem.sweep.activity import ActivityReport
 from flexmem.sweep.config import SweepConfig
@@ -37,6 +38,7 @@ class WorkerActor:
         results: ResultClient,
         replies: ReplyClient | None,
         owner: str,
+        budgets: Mapping[str, RateBudget],
     ) -> None:
         self._instances = instances
         self._index = index
@@ -49,6 +51,7 @@ class WorkerActor:
             deliver=results.deliver,
             replies=replies,
             owner=owner,
+            budgets=budgets,
         )
 
     async def run(self, group: Group) -> dict[str, int]:
