@@ -15,10 +15,13 @@ from typing import Any
 class PaidEndpoint:
     """Answers with a digest of the prompt after ``seconds``; as JSON where a record is asked for.
 
-    ``asked`` counts each prompt, ``most_in_flight`` the calls at a time.
+    ``asked`` counts each prompt, ``most_in_flight`` the calls at a time. A call waits until `allow` has let so many be
+    answered: what asks can't get done before whoever watches is.
     """
 
     def __init__(self, seconds: float) -> None:
+        self._allowed = 0.0
+        self._let_go = threading.Condition()
         self.asked: Counter[str] = Counter()
         self.most_in_flight = 0
         self._in_flight = 0
@@ -38,6 +41,7 @@ class PaidEndpoint:
                     endpoint.asked[prompt] += 1
                     endpoint._in_flight += 1
                     endpoint.most_in_flight = max(endpoint.most_in_flight, endpoint._in_flight)
+                endpoint._wait_for_leave()
                 time.sleep(seconds)
                 with endpoint._lock:
                     endpoint._in_flight -= 1
@@ -64,11 +68,23 @@ class PaidEndpoint:
         self.address = f"http://127.0.0.1:{self._server.server_port}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
+    def allow(self, calls: float) -> None:
+        """Let so many more calls be answered."""
+        with self._let_go:
+            self._allowed += calls
+            self._let_go.notify_all()
+
+    def _wait_for_leave(self) -> None:
+        with self._let_go:
+            self._let_go.wait_for(lambda: self._allowed >= 1)
+            self._allowed -= 1
+
     def __enter__(self) -> PaidEndpoint:
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.allow(float("inf"))  # nobody waits for ever
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(30)
