@@ -38,7 +38,7 @@ class WorkerActor:
         results: ResultClient,
         replies: ReplyClient | None,
         owner: str,
-        budgets: Mapping[str, RateBudget],
+        budgets: Mapping[str, RateBudget] | None = None,
     ) -> None:
         self._instances = instances
         self._index = index
