@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from flexmem.llm.address import endpoint_url, is_local, public_url
 from flexmem.llm.config import ModelConfig
 from flexmem.llm.errors import ModelConfigurationError
-from flexmem.llm.rate_budget import LocalRateBudget, RateLimits
+from flexmem.llm.local_budget import LocalRateBudget
+from flexmem.llm.rate_budget import RateLimits
 from flexmem.ports import RateBudget
 
 __all__ = ["account_limits", "account_of", "budget_for", "local_budgets"]

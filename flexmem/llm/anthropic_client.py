@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import anthropic
@@ -30,41 +29,29 @@ class AnthropicChat(HttpChat):
         """
         row = capabilities(config.model, config.family, messages=True)
         super().__init__(config, MessagesForm(row, config.reasoning_tokens), row, **options)
-        self._client: anthropic.AsyncAnthropic | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def aclose(self) -> None:
-        """See `HttpChat.aclose`."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.close()
+    def _open(self) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            api_key=self._key,
+            base_url=self._url.rstrip("/").removesuffix("/v1"),
+            timeout=self.config.timeout_s,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(timeout=self.config.timeout_s),
+            open_telemetry=False,
+        )
 
     async def _send(self, body: dict[str, Any]) -> str:
         # The SDK's method has no temperature, since newer models take none.
         extra = {"temperature": body["temperature"]} if "temperature" in body else None
         fields = {name: value for name, value in body.items() if name != "temperature"}
-        response = await self._connect().messages.with_raw_response.create(**fields, extra_body=extra)
+        client: anthropic.AsyncAnthropic = self._connected()
+        response = await client.messages.with_raw_response.create(**fields, extra_body=extra)
         text: str = await response.text()
         return text
 
     async def _ask_for_models(self) -> str:
-        models = self._connect().models.with_raw_response
+        client: anthropic.AsyncAnthropic = self._connected()
+        models = client.models.with_raw_response
         # Asked for by name, an alias is found as well; another server may have no such question.
         response = await (models.retrieve(self.name) if self._is_providers_own else models.list())
         return await response.text()
-
-    def _connect(self) -> anthropic.AsyncAnthropic:
-        """The SDK's client of the running event loop: connections can't outlive the loop that opened them."""
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._loop = loop
-            connections = anthropic.DefaultAsyncHttpxClient(timeout=self.config.timeout_s)
-            self._client = anthropic.AsyncAnthropic(
-                api_key=self._key,
-                base_url=self._url.rstrip("/").removesuffix("/v1"),
-                timeout=self.config.timeout_s,
-                max_retries=0,
-                http_client=connections,
-                open_telemetry=False,
-            )
-        return self._client

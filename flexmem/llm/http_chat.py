@@ -43,6 +43,7 @@ _BACKOFF_CAP_S = 60.0
 _PREFLIGHT_S = 10.0
 _BYTES_A_TOKEN = 4  # of English; the budget's estimate is put right once a reply tells its usage
 _FRAME_TOKENS = 16  # a message's role and the marks around it, generously
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")  # what the APIs call a reply's limit
 _OTHER_TOKENIZERS = 1.5  # tokens of the thriftless over those of o200k, for the same text
 
 # Turned away before a token was made, so nothing was paid.
@@ -101,6 +102,8 @@ class HttpChat(ABC):
         self._price = find_price(config)
         self._budget = budget
         self._sleep, self._uniform, self._clock, self._wall = sleep, uniform, clock, wall
+        self._client: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def describe(self) -> Mapping[str, Any]:
         """All that shapes replies. Time-outs, attempts, limits, prices and the key don't."""
@@ -156,7 +159,8 @@ class HttpChat(ABC):
         if request.schema is not None:
             texts.append(json.dumps(request.schema))
         prompt = sum(tokens.count(text) + _FRAME_TOKENS for text in texts)
-        limit = self._row.parameters(request, reasoning_tokens=self.config.reasoning_tokens).limit
+        body, _ = self._form.body(self.name, request)
+        limit = next(body[name] for name in _LIMITS if name in body)
         return self._price.most_usd(round(prompt * _OTHER_TOKENIZERS), limit)
 
     async def preflight(self) -> None:
@@ -188,11 +192,19 @@ class HttpChat(ABC):
             raise error
         raise ModelConfigurationError(str(error), status=error.status)
 
-    @abstractmethod
     async def aclose(self) -> None:
         """Close the connections; the next call opens new ones."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
 
     # ------------------------------------------------------------ what a client adds
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """An SDK's client without retries of its own. It is given its connections: those that it makes itself close
+        when they are collected, in whichever loop runs then.
+        """
 
     @abstractmethod
     async def _send(self, body: dict[str, Any]) -> str:
@@ -213,6 +225,13 @@ class HttpChat(ABC):
         """
         if not isinstance(found, dict):
             raise ModelConfigurationError(f"{self._place}: the address answers, but not as an API does.")
+
+    def _connected(self) -> Any:
+        """The SDK's client of the running event loop: connections can't outlive the loop that opened them."""
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._loop, self._client = loop, self._open()
+        return self._client
 
     # ------------------------------------------------------------ one attempt
 

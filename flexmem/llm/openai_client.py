@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,28 +35,25 @@ class OpenAIChat(HttpChat):
         self._api = config.api or row.api
         form = (ResponsesForm if self._api == "responses" else ChatForm)(row, config.reasoning_tokens)
         super().__init__(config, form, row, **options)
-        self._client: openai.AsyncOpenAI | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def describe(self) -> Mapping[str, Any]:
         """See `HttpChat.describe`."""
         described = super().describe()
         return described if self._api == "chat" else {**described, "api": self._api}
 
-    async def aclose(self) -> None:
-        """See `HttpChat.aclose`."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.close()
+    def _open(self) -> openai.AsyncOpenAI:
+        connections = openai.DefaultAsyncHttpxClient(timeout=self.config.timeout_s)
+        return openai.AsyncOpenAI(api_key=self._key, base_url=self._url, max_retries=0, http_client=connections)
 
     async def _send(self, body: dict[str, Any]) -> str:
-        client = self._connect()
+        client: openai.AsyncOpenAI = self._connected()
         api: Any = client.responses if self._api == "responses" else client.chat.completions
         text: str = (await api.with_raw_response.create(**body)).text
         return text
 
     async def _ask_for_models(self) -> str:
-        return (await self._connect().models.with_raw_response.list()).text
+        client: openai.AsyncOpenAI = self._connected()
+        return (await client.models.with_raw_response.list()).text
 
     @property
     def _may_lack_models(self) -> bool:
@@ -71,15 +67,3 @@ class OpenAIChat(HttpChat):
         names = {model.get("id") for model in found.get("data", ()) if isinstance(model, dict)}
         if names and self.name not in names:
             raise ModelConfigurationError(f"{self._place}: the account has no such model; check `model`.")
-
-    def _connect(self) -> openai.AsyncOpenAI:
-        """The SDK's client of the running event loop: connections can't outlive the loop that opened them."""
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._loop = loop
-            # The SDK's own HTTP client closes itself when collected, in whichever loop runs then.
-            connections = openai.DefaultAsyncHttpxClient(timeout=self.config.timeout_s)
-            self._client = openai.AsyncOpenAI(
-                api_key=self._key, base_url=self._url, max_retries=0, http_client=connections
-            )
-        return self._client

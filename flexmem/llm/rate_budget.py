@@ -1,7 +1,5 @@
-"""What one account may send in a minute, shared out in the order of asking.
-
-`RateLedger` is the arithmetic, without a clock of its own and without waiting; `LocalRateBudget` is a
-`flexmem.ports.RateBudget` over it for one event loop.
+"""What one account may send in a minute, shared out in the order of asking: the arithmetic, without a clock of its own
+and without waiting.
 
 Requests and tokens each have a bucket that fills at the account's limit and never holds more than half a second of it:
 a provider may enforce a limit of 600 a minute as 10 a second. A request of more tokens than the bucket holds goes when
@@ -9,29 +7,24 @@ the bucket is full and leaves a debt. When its true use is known, the difference
 nobody has stated are learned (`flexmem.llm.pace`).
 
 A 429 stops everyone: for as long as it says, else for a second that doubles with every further one. When an endpoint
-asks for more than ``patience_s`` seconds, waiting callers are turned away with `RateLimited` at once rather than held
-for an hour.
+asks for more than ``patience_s`` seconds, waiting callers are turned away at once rather than held for an hour.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
-import time
-import uuid
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from flexmem.llm.errors import RateLimited
 from flexmem.llm.pace import Pace
-from flexmem.ports import Lease
 
-__all__ = ["LocalRateBudget", "RateLedger", "RateLimits"]
+__all__ = ["PATIENCE_S", "RateLedger", "RateLimits"]
+
+PATIENCE_S = 300.0
+"""The longest pause that is waited out."""
 
 _BURST_S = 0.5
 _SHARE = 0.98  # of a stated limit: clocks and the network shift requests against the provider's minute
-_PATIENCE_S = 300.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0  # after 429s that don't say how long
 _LEASE_S = 3_600.0  # after this nobody will settle it any more
 _FIRST_PACE = 10.0  # requests a second, where no limit is stated: the smallest paid accounts have about as much
@@ -84,7 +77,7 @@ class _Granted:
 class RateLedger:
     """Who waits, who may go, and what is left. Times are seconds of one clock; a key names one request."""
 
-    def __init__(self, limits: RateLimits, now: float, *, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, limits: RateLimits, now: float, *, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
         self._waiting: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._granted: OrderedDict[str, _Granted] = OrderedDict()
@@ -104,8 +97,14 @@ class RateLedger:
         self._paced = _Bucket(first if learns else math.inf, now)
 
     def restate(self, limits: RateLimits, now: float) -> None:
-        """Go by other limits from now on; who waits, waits on."""
-        if limits != self.limits:
+        """Go by other limits from now on; what they leave open stays as it is. Who waits, waits on."""
+        known = self.limits
+        limits = RateLimits(
+            known.requests if limits.requests is None else limits.requests,
+            known.tokens if limits.tokens is None else limits.tokens,
+            known.first_pace,
+        )
+        if limits != known:
             self.limits = limits
             self._set(limits, now)
 
@@ -213,104 +212,3 @@ class RateLedger:
 
 def _a_second(limit: float | None) -> float:
     return math.inf if limit is None else limit / 60 * _SHARE
-
-
-class LocalRateBudget:
-    """A `flexmem.ports.RateBudget` for the callers of one event loop.
-
-    Args:
-        limits: the account's.
-        name: what messages call the account.
-        clock: seconds, monotonic.
-        patience_s: the longest pause that is waited out.
-    """
-
-    def __init__(
-        self,
-        limits: RateLimits,
-        name: str = "the account",
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        patience_s: float = _PATIENCE_S,
-    ) -> None:
-        self._ledger = RateLedger(limits, clock(), patience_s=patience_s)
-        self._name = name
-        self._clock = clock
-        self._turns: dict[str, asyncio.Future[None]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def acquire(self, tokens: int, owner: str = "") -> Lease:
-        """See `flexmem.ports.RateBudget.acquire`; ``owner`` is whom `release` knows.
-
-        Raises:
-            RateLimited: the endpoint asked for a pause that is longer than anyone should wait.
-        """
-        key = uuid.uuid4().hex
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._turns[key] = turn
-        self._ledger.ask(key, tokens, owner)
-        self._look()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            self._ledger.leave(key)
-            self._look()
-            raise
-        finally:
-            self._turns.pop(key, None)
-        return Lease(key, tokens)
-
-    async def settle(self, lease: Lease, tokens: int | None) -> None:
-        """See `flexmem.ports.RateBudget.settle`."""
-        self._ledger.settle(lease.key, tokens, self._clock())
-        self._look()
-
-    async def rejected(self, lease: Lease, retry_after: float | None) -> None:
-        """See `flexmem.ports.RateBudget.rejected`."""
-        self._ledger.reject(lease.key, retry_after, self._clock())
-        self._look()
-
-    def restate(self, limits: RateLimits) -> None:
-        """Go by other limits from now on."""
-        self._ledger.restate(limits, self._clock())
-        self._look()
-
-    def release(self, owner: str) -> None:
-        """Forget an owner that is gone: its place in line, and leases that nobody will settle."""
-        for key in self._ledger.release(owner):
-            self._turns.pop(key).cancel()
-        self._look()
-
-    def _look(self) -> None:
-        """Let go who may go, turn away who need not wait, and look again when the next one's turn comes."""
-        now = self._clock()
-        for key in self._ledger.refuse(now):
-            left = self._ledger.pause_left(now)
-            self._tell(
-                key,
-                RateLimited(
-                    f"{self._name}: rate limited for another {left:,.0f} s, says the endpoint; run the same command "
-                    "again after that.",
-                    status=429,
-                    retry_after=left,
-                    attempts=0,
-                ),
-            )
-        for key in self._ledger.grant(now):
-            self._tell(key, None)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        wait = self._ledger.next_grant(now)
-        if wait is not None:
-            # A bucket that lacks a rounding error asks for no time at all; a spin would not fill it.
-            self._timer = asyncio.get_running_loop().call_later(max(wait, 1e-3), self._look)
-
-    def _tell(self, key: str, refusal: RateLimited | None) -> None:
-        turn = self._turns.get(key)
-        if turn is None or turn.done():
-            self._ledger.leave(key)
-        elif refusal is None:
-            turn.set_result(None)
-        else:
-            turn.set_exception(refusal)

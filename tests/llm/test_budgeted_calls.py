@@ -10,7 +10,8 @@ import pytest
 from aiohttp import web
 
 from flexmem.llm.errors import ContextOverflow, ModelError, RateLimited, Transient
-from flexmem.llm.rate_budget import LocalRateBudget, RateLimits
+from flexmem.llm.local_budget import LocalRateBudget
+from flexmem.llm.rate_budget import RateLimits
 from flexmem.ports import ChatRequest, Lease, Message
 
 from .endpoint import Call, answer, completion, error, hang, ok, reset, status

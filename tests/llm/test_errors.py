@@ -151,6 +151,7 @@ def test_exceptions_without_an_answer() -> None:
     request = openai.AsyncOpenAI(api_key="k")._client.build_request("POST", "http://here/v1")
     assert type(classify(openai.APITimeoutError(request), PLACE)) is Transient
     assert type(classify(TimeoutError(), PLACE)) is Transient
+    assert "raise `timeout_s`" in str(classify(TimeoutError(), PLACE))
     assert type(classify(openai.APIConnectionError(request=request), PLACE)) is Transient
     assert type(classify(json.JSONDecodeError("Expecting value", "", 0), PLACE)) is Malformed
     assert type(classify(openai.OpenAIError("odd"))) is ModelError

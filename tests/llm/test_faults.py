@@ -197,7 +197,7 @@ def test_the_sdk_does_not_retry_on_top(opened: Open, api: str) -> None:
 @pytest.mark.parametrize("slow", [hang, after(30.0, ok())])
 def test_no_first_byte_in_time_is_a_time_out(opened: Open, slow: Behaviour, api: str) -> None:
     session = opened([slow], **APIS[api], attempts=2, timeout_s=0.05)
-    assert "timeout_s" in str(session.fail(Transient))
+    assert session.fail(Transient).attempts == 2
     assert session.waits == [0.5]
 
 

@@ -10,9 +10,11 @@ from genai_prices import Usage as Counts
 from genai_prices import calc_price
 from pydantic import ValidationError
 
+from flexmem import tokens
 from flexmem.llm.config import ModelConfig
+from flexmem.llm.openai_client import OpenAIChat
 from flexmem.llm.prices import PriceFileError, StatedPrice, TokenPrice, find_price, most_usd, price_from_file
-from flexmem.ports import Usage
+from flexmem.ports import ChatRequest, Message, Usage
 
 FULL = TokenPrice(input=2.0, output=10.0, cached=0.5, cache_written=2.5)
 OPENAI = "https://api.openai.com/v1"
@@ -208,3 +210,16 @@ def test_a_stated_price_goes_before_the_file_and_the_file_before_the_list(tmp_pa
     mine = ModelConfig.model_validate({"model": "other", "price_file": str(path), "price": {"input": 1, "output": 1}})
     assert mine.price is not None
     assert mine.price.input == 1
+
+
+def test_the_most_that_a_call_can_cost_counts_hidden_reasoning_and_other_tokenizers() -> None:
+    text = "Where is it? " * 100
+    request = ChatRequest((Message("system", "be brief"), Message("user", text)), "reader", 512, schema={"title": "x"})
+    prompt = sum(tokens.count(one) + 16 for one in ("be brief", text, '{"title": "x"}'))
+    price = {"input": 2.0, "output": 10.0, "cache_written": 4.0}
+    model = OpenAIChat(ModelConfig.model_validate({"model": "gpt-5.4", "price": price}))
+    assert model.most_usd(request) == pytest.approx((round(1.5 * prompt) * 4 + (512 + 4_096) * 10) / 1e6)
+    plain = OpenAIChat(ModelConfig.model_validate({"model": "gpt-4.1", "price": price, "max_tokens": 100}))
+    assert plain.most_usd(request) == pytest.approx((round(1.5 * prompt) * 4 + 100 * 10) / 1e6)
+    unknown = OpenAIChat(ModelConfig(model="m", base_url="http://localhost:1/v1"))
+    assert unknown.most_usd(request) is None

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from flexmem.llm.errors import RateLimited
-from flexmem.llm.rate_budget import LocalRateBudget, RateLedger, RateLimits
+from flexmem.llm.local_budget import LocalRateBudget
+from flexmem.llm.rate_budget import RateLedger, RateLimits
 from flexmem.ports import Lease
 
 T = TypeVar("T")
@@ -202,6 +203,16 @@ def test_other_limits_hold_from_now_on() -> None:
     assert book.grant(0.0) == ["a"]
     book.restate(RateLimits(60_000, 1e12), 0.5)
     assert book.grant(0.5) == ["b", "c"]
+
+
+def test_a_limit_that_another_run_leaves_open_stays() -> None:
+    book = ledger(requests=60)
+    book.restate(RateLimits(None, 5_000), 0.0)
+    assert book.limits == RateLimits(60, 5_000)
+    ask(book, "ab")
+    assert book.grant(0.5) == ["a"]
+    book.restate(RateLimits(), 0.6)  # nothing new: the bucket is not filled again
+    assert book.grant(0.7) == []
 
 
 # ---------------------------------------------------------------- limits that nobody has stated

@@ -16,7 +16,8 @@ import ray
 from flexmem.llm.accounts import account_limits
 from flexmem.llm.config import ModelConfig
 from flexmem.llm.errors import RateLimited
-from flexmem.llm.rate_budget import LocalRateBudget, RateLimits
+from flexmem.llm.local_budget import LocalRateBudget
+from flexmem.llm.rate_budget import RateLimits
 from flexmem.ports import Lease
 from flexmem.sweep.services.actor import SERVICE, start_actor
 
