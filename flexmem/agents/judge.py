@@ -44,6 +44,12 @@ def rubric_digest(rubric: str) -> str:
     return hashlib.blake2b(rubric_text(rubric).template.encode(), digest_size=8).hexdigest()
 
 
+@cache
+def all_rubrics_digest() -> str:
+    """Digest of every rubric's wording: a judge under one label holds all replies against the same."""
+    return hashlib.blake2b("".join(map(rubric_digest, RUBRICS)).encode(), digest_size=8).hexdigest()
+
+
 def judge_prompt(rubric: str, question: str, answer: str, reply: str) -> str:
     """The one message that a judge is sent."""
     return rubric_text(rubric).substitute(question=question, answer=answer, reply=reply)

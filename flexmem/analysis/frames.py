@@ -221,7 +221,7 @@ class Run:
         read = self.frame("episodes")
         if not self.manifest.judges:
             return read
-        return with_judged_scores(read, self.judgements, self.manifest, self.manifest.judges[0])
+        return with_judged_scores(read, self.judgements, self.manifest, next(iter(self.manifest.judges)))
 
     @cached_property
     def judgements(self) -> Frame:

@@ -64,8 +64,8 @@ class Manifest(_Part):
     notes: tuple[str, ...] = ()
     planned: tuple[PlannedCell, ...]
     arms: dict[str, ArmInfo]
-    judges: tuple[str, ...] = ()
-    """Labels of judges, the primary one first."""
+    judges: dict[str, Any] = {}
+    """Judges by label, the primary one first, with what shapes their words."""
     judged: dict[str, tuple[str, ...]] = {}
     """The question types of a benchmark that judges score; others keep the benchmark's own score."""
 

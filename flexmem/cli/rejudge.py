@@ -35,7 +35,7 @@ def rejudge(
             raise ConfigError(f"{config}: names no judges (models.judges)")
         read_manifest(run)
         benchmarks = load_benchmarks(sweep)
-        add_judges(run, benchmarks, [entry.label for entry in judges])
+        add_judges(run, benchmarks, judges)
         budgets = local_budgets(entry.model for entry in judges)
         outcome = judge_run(
             benchmarks,

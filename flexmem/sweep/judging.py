@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from flexmem.agents.judge import Verdict, judge, rubric_digest
+from flexmem.agents.judge import Verdict, all_rubrics_digest, judge, rubric_digest
 from flexmem.benchmarks.protocol import Question
+from flexmem.llm.config import make_model
 from flexmem.llm.errors import ModelError
 from flexmem.llm.reply_store import ReplayStore, SqliteReplyStore
 from flexmem.llm.stored import StoredModel
@@ -65,6 +66,21 @@ class _Task:
     rubric: str
     question: Question
     reply: str
+
+
+def judge_fields(entry: JudgeEntry, model: Mapping[str, Any]) -> dict[str, Any]:
+    """All that shapes a judge's word; ``model`` is the model's own description."""
+    return {
+        "model": dict(model),
+        "max_tokens": entry.max_tokens,
+        "effort": entry.effort,
+        "rubrics": all_rubrics_digest(),
+    }
+
+
+def described_judges(judges: Sequence[JudgeEntry]) -> dict[str, dict[str, Any]]:
+    """`judge_fields` of configured judges, by label, in order."""
+    return {entry.label: judge_fields(entry, make_model(entry.model).describe()) for entry in judges}
 
 
 def rubric_of(loaded: LoadedBenchmark, question: Question) -> str | None:
@@ -152,16 +168,16 @@ class _Stage:
         self, make_model: MakeModel, in_flight: int, max_usd: float | None, replay: Path | None
     ) -> JudgingOutcome:
         models = [make_model(entry) for entry in self._judges]
-        descriptions = [dict(model.describe()) for model in models]
-        self._wanted = sum(1 for _ in self._tasks(descriptions))
-        missing = [task.key for task in self._tasks(descriptions) if task.key not in self._done]
-        self._judged = self._wanted - len(missing)
+        fields = [judge_fields(entry, model.describe()) for entry, model in zip(self._judges, models, strict=True)]
+        for task in self._tasks(fields):
+            self._wanted += 1
+            self._judged += task.key in self._done
         self._on_judged(self._judged, self._wanted)
         stopped = ""
-        if missing:
+        if self._judged < self._wanted:
             sink = RowSink(self._deliver, f"j{uuid.uuid4().hex}", rows=200, seconds=2.0)
             async with _opened(self._out, max_usd, replay) as store:
-                left = (task for task in self._tasks(descriptions) if task.key not in self._done)
+                left = (task for task in self._tasks(fields) if task.key not in self._done)
                 lanes = [asyncio.ensure_future(self._lane(left, models, store, sink)) for _ in range(in_flight)]
                 ended = await asyncio.gather(*lanes, return_exceptions=True)
                 await sink.deliver()
@@ -172,17 +188,16 @@ class _Stage:
                     raise error
         return JudgingOutcome(self._wanted, self._judged, dict(self._errors), stopped)
 
-    def _tasks(self, descriptions: Sequence[Mapping[str, Any]]) -> Iterator[_Task]:
-        """Every reply before every judge, file by file."""
+    def _tasks(self, fields: Sequence[Mapping[str, Any]]) -> Iterator[_Task]:
+        """Every reply before every judge, file by file; ``fields`` are the judges'."""
         for path in parts(self._out, "episodes"):
             for row in read_part(path, "episodes", _EPISODE).to_pylist():
                 found = self._questions.get((row["benchmark"], row["instance"], row["question"]))
                 if found is None or row["outcome"] != "ok" or row["reply"] is None:
                     continue
                 question, rubric = found
-                for number, description in enumerate(descriptions):
-                    entry = self._judges[number]
-                    key = digest([row["episode"], entry.label, description, entry.effort, rubric_digest(rubric)])
+                for number, entry in enumerate(self._judges):
+                    key = digest([row["episode"], entry.label, fields[number], rubric])
                     yield _Task(key, row["episode"], row["repeat"], number, rubric, question, row["reply"])
 
     async def _lane(

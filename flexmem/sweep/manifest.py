@@ -11,10 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from flexmem.sweep.config import ConfigError
+from flexmem.sweep.config import ConfigError, JudgeEntry
 from flexmem.sweep.durable import write_json
 from flexmem.sweep.fingerprint import digest
-from flexmem.sweep.judging import judged_types
+from flexmem.sweep.judging import described_judges, judged_types
 from flexmem.sweep.plan import LoadedBenchmark, Plan
 from flexmem.sweep.tables import READABLE_VERSIONS, SCHEMA_VERSION
 
@@ -44,7 +44,7 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
     digests = {loaded.name: loaded.benchmark.data_digest() for loaded in plan.benchmarks}
     metrics = {loaded.name: list(loaded.benchmark.metrics) for loaded in plan.benchmarks}
     notes = plan.notes()
-    judges = [entry.label for entry in plan.config.models.judges]
+    judges = described_judges(plan.config.models.judges)
     judged = judged_types(plan.benchmarks)
     path = out / MANIFEST
     run_id = uuid.uuid4().hex
@@ -62,7 +62,7 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         arms = {**old["arms"], **arms}
         digests = {**old["data_digests"], **digests}
         metrics = {**old["metrics"], **metrics}
-        judges = list(dict.fromkeys([*old["judges"], *judges]))
+        judges = _merge_judges(out, old["judges"], judges)
         judged = {**old["judged"], **judged}
         notes = list(dict.fromkeys([*old["notes"], *notes]))
     elif out.exists() and not out.is_dir():
@@ -87,11 +87,11 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
     }
 
 
-def add_judges(out: Path, benchmarks: Sequence[LoadedBenchmark], judges: Sequence[str]) -> None:
+def add_judges(out: Path, benchmarks: Sequence[LoadedBenchmark], judges: Sequence[JudgeEntry]) -> None:
     """Take judges into a run's manifest, after those that are there, and the question types that they judge.
 
     Raises:
-        RunFolderError: not a run folder, or another one's data.
+        RunFolderError: not a run folder, another one's data, or a label that another judge has there.
     """
     manifest = read_manifest(out)
     for loaded in benchmarks:
@@ -103,7 +103,7 @@ def add_judges(out: Path, benchmarks: Sequence[LoadedBenchmark], judges: Sequenc
         {
             **manifest,
             "schema_version": SCHEMA_VERSION,
-            "judges": list(dict.fromkeys([*manifest["judges"], *judges])),
+            "judges": _merge_judges(out, manifest["judges"], described_judges(judges)),
             "judged": {**manifest["judged"], **judged_types(benchmarks)},
         },
     )
@@ -139,7 +139,7 @@ def read_manifest(out: Path) -> dict[str, Any]:
     if missing:
         raise RunFolderError(f"{path}: is damaged: it lacks {', '.join(missing)}")
     # Version 1 had no id, and neither 1 nor 2 had judges.
-    return {"run_id": digest(manifest["fields"]), "judges": [], "judged": {}, **manifest}
+    return {"run_id": digest(manifest["fields"]), "judges": {}, "judged": {}, **manifest}
 
 
 def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -168,6 +168,17 @@ def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
             f"{out}: holds results of another configuration; take another folder, or another label for a changed arm\n"
             f"{listed}"
         )
+
+
+def _merge_judges(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The judges of both, in their order. Two under one label would have their words mixed in one score."""
+    for label in old.keys() & new.keys():
+        if old[label] != new[label]:
+            raise RunFolderError(
+                f"{out}: judge {label!r} is there as another one ({_difference(old[label], new[label])}); give the new "
+                "one a label of its own"
+            )
+    return {**old, **new}
 
 
 def _difference(old: Any, new: Any, path: str = "") -> str:

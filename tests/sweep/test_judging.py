@@ -22,7 +22,7 @@ from flexmem.sweep import worker
 from flexmem.sweep.config import JudgeEntry
 from flexmem.sweep.judging import JudgingOutcome, judge_run
 from flexmem.sweep.ledger import REPLIES, export_calls
-from flexmem.sweep.manifest import add_judges
+from flexmem.sweep.manifest import RunFolderError, add_judges, plan_manifest
 from flexmem.sweep.plan import Plan, make_plan
 
 from .harness import LOCOMO, InProcess, open_manifest, rows, sweep
@@ -154,16 +154,32 @@ def test_a_judge_without_quota_stops_and_what_is_judged_stays(plan: Plan, out: P
 def test_other_judges_may_come_later(plan: Plan, out: Path) -> None:
     by_judges(plan, out, both())
     later = JudgeEntry.model_validate({"label": "late", "model": {"provider": "scripted", "model": "echo"}})
-    add_judges(out, plan.benchmarks, ["late"])
+    add_judges(out, plan.benchmarks, [later])
     judge_run(plan.benchmarks, [later], out, lambda entry: Judge("late", lambda prompt: len(prompt) % 2 == 0))
     run = load(out)
-    assert run.manifest.judges == ("strict", "kind", "late")
+    assert tuple(run.manifest.judges) == ("strict", "kind", "late")
     assert {score.judge for score in judge_scores(run)} == {"strict", "kind", "late"}
     assert [(pair.first, pair.second) for pair in agreements(run)] == [
         ("strict", "kind"),
         ("strict", "late"),
         ("kind", "late"),
     ]
+
+
+@pytest.mark.parametrize("change", [{"model": {"provider": "scripted", "model": "echo"}}, {"max_tokens": 99}])
+def test_another_judge_under_the_same_label_is_refused(plan: Plan, out: Path, change: dict[str, Any]) -> None:
+    """Words of two judges under one label would be mixed in one score."""
+    by_judges(plan, out, both())
+    other = JudgeEntry.model_validate({**JUDGES[0], **change})
+    with pytest.raises(RunFolderError, match="judge 'strict' is there as another one"):
+        add_judges(out, plan.benchmarks, [other])
+    again = sweep(
+        benchmarks=[LOCOMO],
+        arms=["piece_retrieval", "truncation"],
+        models={**READER, "judges": [{**JUDGES[0], **change}, JUDGES[1]]},
+    )
+    with pytest.raises(RunFolderError, match="give the new one a label of its own"):
+        plan_manifest(out, make_plan(again))
 
 
 def test_a_judgement_is_replayed_for_nothing(plan: Plan, out: Path) -> None:
