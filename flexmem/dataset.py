@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from flexmem.errors import FlexmemError
+
 MERGES = "_merges"
 MERGED = "rows-"
 NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
@@ -25,7 +27,7 @@ T = TypeVar("T")
 TRIES = 20  # a merge commits now and then; a reader that meets it looks again
 
 
-class TableFileError(Exception):
+class TableFileError(FlexmemError):
     """A Parquet file, or a record of merges, can't be read; the message names it."""
 
 
@@ -33,7 +35,7 @@ class TableSchemaError(TableFileError):
     """A Parquet file is not of the schema; the message names it and the column."""
 
 
-class DatasetBusyError(Exception):
+class DatasetBusyError(FlexmemError):
     """Files kept vanishing while they were read."""
 
 

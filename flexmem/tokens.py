@@ -24,6 +24,8 @@ from pathlib import Path
 
 import tiktoken
 
+from flexmem.errors import FlexmemError
+
 _TABLE_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"  # SHA-1 of the table's address: tiktoken's name for it
 _TABLE_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 _TABLE_SIZE = 199_998
@@ -34,7 +36,7 @@ _LONG_BLANK = re.compile(rf"\s{{{_BLANK_RUN},}}")
 _BLANK_INTO_BREAK = re.compile(r"\s*[\r\n]")
 
 
-class TokenTableError(RuntimeError):
+class TokenTableError(FlexmemError, RuntimeError):
     """The o200k_base table could not be built or is not the expected one."""
 
 

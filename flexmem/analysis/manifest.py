@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-SCHEMA_VERSIONS = (1, 2, 3)
+from flexmem.errors import FlexmemError
+
+SCHEMA_VERSIONS = (1, 2, 3, 4)
 """Versions of the tables that this package reads."""
 
 
-class RunError(Exception):
+class RunError(FlexmemError):
     """A folder is no run, or a file of the run can't be used; the message names the file and what to do."""
 
 
@@ -47,10 +49,11 @@ class PlannedCell(_Part):
 
 class ArmInfo(_Part):
     """What a report must know of an arm. ``rewrites_text``: evidence visibility does not apply (docs/methods.md
-    E.6b).
+    E.6b). ``asks_per_call``: what the memory model costs in reading is each question's own (E.8).
     """
 
     rewrites_text: bool
+    asks_per_call: bool = False
     family: str = ""
     control: bool = False
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from flexmem.errors import FlexmemError
 from flexmem.history import Session, Unit, split_sessions
 
 
@@ -18,7 +19,7 @@ class BenchmarkConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class DataError(Exception):
+class DataError(FlexmemError):
     """Benchmark data is missing, has another digest than the pinned one, or is malformed; the message names file and
     place.
     """

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from flexmem.benchmarks.data import DataFile
 from flexmem.benchmarks.protocol import Benchmark, BenchmarkConfig
+from flexmem.errors import FlexmemError
 
 BENCHMARKS: Mapping[str, str] = {
     "locomo": "flexmem.benchmarks.locomo.benchmark:LocomoBenchmark",
@@ -26,7 +27,7 @@ CORPORA: Mapping[str, str] = {
 """Histories without questions, for training, by name: where their files are listed."""
 
 
-class BenchmarkOptionError(ValueError):
+class BenchmarkOptionError(FlexmemError, ValueError):
     """No such benchmark, no such option, or a value that it can't have; the message names the nearest that exists."""
 
 

@@ -26,8 +26,10 @@ def list_replies(
 ) -> None:
     """Show kept replies by role and model: how many, their tokens and USD, and when they were made."""
     from flexmem.llm.reply_cache import kept_replies
+    from flexmem.sweep.manifest import read_manifest
 
     with expected_errors():
+        read_manifest(run)  # a wrong folder is named as such
         found = kept_replies(run / REPLIES)
     if as_json:
         print_json([asdict(entry) for entry in found])
@@ -57,10 +59,13 @@ def prune_replies(
 ) -> None:
     """Delete kept replies: a run that needs them again pays for them again. Its results and its ledger stay."""
     from flexmem.llm.reply_cache import prune
+    from flexmem.sweep.manifest import read_manifest
     from flexmem.sweep.results import lock_for_writing
 
-    with expected_errors(), lock_for_writing(run):
-        gone = prune(run / REPLIES, role=role, model=model, dry=not yes)
+    with expected_errors():
+        read_manifest(run)
+        with lock_for_writing(run):
+            gone = prune(run / REPLIES, role=role, model=model, dry=not yes)
     console().print(f"{gone:,} replies {'deleted' if yes else 'would be deleted; --yes does it'}")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from flexmem.cli.output import console, expected_errors, notes, print_json
+from flexmem.cli.status import missing
 
 
 def collect(
@@ -31,7 +32,7 @@ def collect(
             status = read_status(run)
             taken.append(collect(run, folder, label))
             if not status["complete"]:
-                notes().print(f"note: {run} is incomplete: {status['done']:,} of {status['planned']:,} episodes")
+                notes().print(f"note: {run} is incomplete: {missing(status)}")
     if as_json:
         print_json([{"label": one.label, "replaced": one.replaced, "rows": one.rows} for one in taken])
         return

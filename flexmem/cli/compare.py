@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from flexmem.cli.output import console, expected_errors, print_json
 
@@ -49,7 +49,8 @@ def compare(
             ]
         )
         return
-    table = Table("benchmark", "budget", "metric", "questions", "left out", first, second, "difference", "95 %")
+    names = (Column(name, overflow="fold") for name in ("metric", "questions", "left out", first, second))
+    table = Table("benchmark", "budget", *names, "difference", "95 %")
     for pairs in found:
         budget = pairs.first.budget if pairs.first.budget is not None else pairs.second.budget
         interval = pairs.interval()

@@ -11,21 +11,12 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from flexmem.analysis.manifest import RunError
-from flexmem.benchmarks.protocol import DataError
-from flexmem.benchmarks.registry import BenchmarkOptionError
-from flexmem.llm.errors import ModelError
-from flexmem.memory.protocol import MethodError
-from flexmem.retrieval.embedding import EmbeddingError
-from flexmem.sweep.config import ConfigError
+from flexmem.errors import FlexmemError
 
 COMPLETE, INCOMPLETE, USAGE = 0, 1, 2
 INTERRUPTED = 130  # as a shell has it for SIGINT
 
 LEAST_WIDTH = 110
-
-# What a user can mend: said in one message, without a traceback.
-_EXPECTED = (ConfigError, RunError, DataError, BenchmarkOptionError, MethodError, ModelError, EmbeddingError)
 
 
 def console() -> Console:
@@ -50,6 +41,11 @@ def expected_errors() -> Iterator[None]:
     """Turn what a user can mend into one message and exit code 2."""
     try:
         yield
-    except _EXPECTED as error:
+    except FlexmemError as error:
         notes().print(f"error: {error}")
+        raise typer.Exit(USAGE) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        notes().print(f"error: {error.filename}: {error.strerror}")
         raise typer.Exit(USAGE) from None

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
+from flexmem.errors import FlexmemError
 from flexmem.ports import Attempt, Usage
 
 __all__ = [
@@ -57,7 +58,7 @@ __all__ = [
 _SHOWN = 300  # characters of an endpoint's own words that a message quotes
 
 
-class ModelError(Exception):
+class ModelError(FlexmemError):
     """A model call failed.
 
     ``retry``: sending the request again may help. ``stops_run``: every other call would fail alike. ``status``: the

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from flexmem.errors import FlexmemError
 from flexmem.llm.address import endpoint_url
 from flexmem.ports import Usage
 
@@ -28,7 +29,7 @@ __all__ = ["Price", "PriceFileError", "StatedPrice", "TokenPrice", "find_price",
 _MILLION = 1_000_000
 
 
-class PriceFileError(ValueError):
+class PriceFileError(FlexmemError, ValueError):
     """A price file can't be used; the message names it and says what is wrong."""
 
 

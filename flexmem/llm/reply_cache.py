@@ -33,6 +33,7 @@ def kept_replies(path: Path) -> list[KeptReplies]:
     Raises:
         ReplyStoreError: there is no such file, or it is no reply store.
     """
+    _check_file(path)
     groups: dict[tuple[str, str], list[tuple[str, float]]] = {}
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
@@ -41,9 +42,9 @@ def kept_replies(path: Path) -> list[KeptReplies]:
             )
             for role, model, reply, finished in rows:
                 groups.setdefault((role, model), []).append((reply, finished))
-    except sqlite3.Error as error:
-        raise ReplyStoreError(f"{path}: holds no replies ({error})") from error
-    return [_summary(role, model, rows) for (role, model), rows in sorted(groups.items())]
+        return [_summary(role, model, rows) for (role, model), rows in sorted(groups.items())]
+    except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
+        raise ReplyStoreError(f"{path}: can't be read as a store of replies ({error})") from error
 
 
 def prune(path: Path, *, role: str | None = None, model: str | None = None, dry: bool = False) -> int:
@@ -53,8 +54,7 @@ def prune(path: Path, *, role: str | None = None, model: str | None = None, dry:
     Raises:
         ReplyStoreError: there is no such file, or it can't be written.
     """
-    if not path.exists():
-        raise ReplyStoreError(f"{path}: holds no replies")
+    _check_file(path)
     chosen = (
         "SELECT r.key FROM replies r JOIN intents i ON i.call = r.call "
         "WHERE (:role IS NULL OR i.role = :role) AND (:model IS NULL OR i.model = :model)"
@@ -70,6 +70,11 @@ def prune(path: Path, *, role: str | None = None, model: str | None = None, dry:
             return int(found)
     except sqlite3.Error as error:
         raise ReplyStoreError(f"{path}: can't be pruned ({error})") from error
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise ReplyStoreError(f"{path}: there is no such file: the run has called no model, or it was moved away")
 
 
 def _summary(role: str, model: str, rows: list[tuple[str, float]]) -> KeptReplies:

@@ -15,13 +15,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from flexmem.errors import FlexmemError
 from flexmem.history import Piece, Unit
 from flexmem.ports import Services, VectorArray
 
 TaskKind = Literal["agent", "reader"]
 
 
-class MethodError(Exception):
+class MethodError(FlexmemError):
     """Base of what a memory method raises on purpose."""
 
 
@@ -52,6 +53,7 @@ class Query:
     Readers: ``text`` and ``excerpt_text`` are the question, ``vector`` is e(question). Agents (FlexA-Mem App. A): both
     texts are the newest unit, ``task`` is the task's
     text, ``vector`` is the normalised sum e(task) + e(newest unit), and ``excerpt_vector`` is e(newest unit).
+    ``asked_at`` is the date of the question, as its benchmark writes dates, where it has one.
     """
 
     text: str
@@ -59,11 +61,12 @@ class Query:
     excerpt_text: str
     excerpt_vector: VectorArray
     task: str | None = None
+    asked_at: str | None = None
 
     @classmethod
-    def question(cls, text: str, vector: VectorArray) -> Query:
+    def question(cls, text: str, vector: VectorArray, asked_at: str | None = None) -> Query:
         """A reader's query."""
-        return cls(text=text, vector=vector, excerpt_text=text, excerpt_vector=vector)
+        return cls(text=text, vector=vector, excerpt_text=text, excerpt_vector=vector, asked_at=asked_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,15 @@ class FidelityCard:
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """A method's declared properties, checked by the contract tests and shown by ``flexmem methods``."""
+    """A method's declared properties, checked by the contract tests and shown by ``flexmem methods``.
+
+    ``writes_with_model``, ``reads_with_model``: the memory model is called when a unit is written, or a memory is read.
+    What reading makes it write lasts, so that the same call again is free; not so with ``asks_per_call``: there the
+    model is asked anew through every view, and what that costs is a question's own. ``rewrites_text``: what is shown is
+    mostly not the history's own words, so evidence visibility does not apply (docs/methods.md E.6b).
+    ``build_per_budget``: what is written depends on the room (`flexmem.ports.Services.room`). ``tools``: a view has
+    tools. ``tasks``: what it is for.
+    """
 
     name: str
     family: str
@@ -222,6 +233,7 @@ class MethodInfo:
     card: FidelityCard
     writes_with_model: bool = False
     reads_with_model: bool = False
+    asks_per_call: bool = False
     rewrites_text: bool = False
     build_per_budget: bool = False
     tools: bool = False

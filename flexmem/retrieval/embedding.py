@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from flexmem.errors import FlexmemError
 from flexmem.ports import Embedder, VectorArray
 from flexmem.retrieval.vector_cache import VectorCache, content_key
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 
-class EmbeddingError(RuntimeError):
+class EmbeddingError(FlexmemError, RuntimeError):
     """The embedding model can't be loaded or used."""
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from flexmem.dataset import TRIES, Merge, live_files, partition_keys, read_file
+from flexmem.dataset import TRIES, Merge, TableFileError, live_files, partition_keys
 from flexmem.sweep.config import ConfigError
 from flexmem.sweep.durable import write_json
 from flexmem.sweep.manifest import read_manifest
 from flexmem.sweep.merging import batches, finish_merges, new_merge, record_merge, write_merged
 from flexmem.sweep.recovery import remove_leftovers
-from flexmem.sweep.results import lock_for_writing
-from flexmem.sweep.tables import ADDED, PARTITIONS, TABLES
+from flexmem.sweep.results import lock_for_writing, parts, read_part
+from flexmem.sweep.tables import PARTITIONS, TABLES
 
 COLLECTION = "collection.json"
 RUN = "run"
@@ -44,14 +44,17 @@ def collect(run: Path, folder: Path, label: str | None = None) -> Collected:
 
     Raises:
         RunFolderError: not a run folder. TornPartError: one of its files can't be read.
-        CollectionError: the label is another run's, or the folder holds something else.
+        CollectionError: the label is another run's, the folder holds something else or can't be made, one of the
+            collection's own files can't be read, or the run merges its files again and again.
+        FolderBusyError: another process writes into the collection.
+        DatasetBusyError: the run merged its files again and again while they were listed.
+        OSError: the collection can't be written: a full disk, no rights.
     """
     manifest = read_manifest(run)
     label = label or run.resolve().name
     if not re.fullmatch(r"[\w.\- ]+", label):
         raise CollectionError(f"label {label!r}: use letters, digits, blanks, dots, dashes and underscores")
-    _check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    _make_folder(folder)
     with lock_for_writing(folder):
         runs = read_collection(folder)
         known = runs.get(label)
@@ -61,7 +64,10 @@ def collect(run: Path, folder: Path, label: str | None = None) -> Collected:
         if other != label:
             raise CollectionError(f"{folder}: the run is there as {other!r}; keep that label")
         remove_leftovers(folder)
-        rows = {name: _copy(run, folder, name, label) for name in TABLES}
+        try:
+            rows = {name: _copy(run, folder, name, label) for name in TABLES}
+        except TableFileError as error:  # of the run's own files `_write` has said so already
+            raise CollectionError(f"{error}; or take another folder and collect the runs anew") from error
         entry = {
             "run_id": manifest["run_id"],
             "path": str(run.resolve()),
@@ -72,22 +78,32 @@ def collect(run: Path, folder: Path, label: str | None = None) -> Collected:
 
 
 def read_collection(folder: Path) -> dict[str, Any]:
-    """What a collection says of its runs, by label; empty for a folder that is none yet."""
+    """What a collection says of its runs, by label; empty for a folder that is none yet.
+
+    Raises:
+        CollectionError: the file that says so is damaged.
+    """
     try:
         return dict(json.loads((folder / COLLECTION).read_text("utf-8"))["runs"])
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError) as error:
-        raise CollectionError(f"{folder / COLLECTION}: is damaged: {error}") from error
+        raise CollectionError(
+            f"{folder / COLLECTION}: is damaged ({error}); take another folder and collect the runs anew"
+        ) from error
 
 
-def _check_folder(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise CollectionError(f"{folder}: is not a folder")
     if folder.is_dir() and not (folder / COLLECTION).exists():
         strange = sorted(entry.name for entry in folder.iterdir() if entry.name not in {*TABLES, ".writer.lock"})
         if strange:
             raise CollectionError(f"{folder}: holds other files ({strange[0]}); give an empty folder or a collection")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CollectionError(f"{folder}: can't be made ({error.strerror}); give another folder") from error
 
 
 def _copy(run: Path, folder: Path, name: str, label: str) -> int:
@@ -114,8 +130,8 @@ def _write(run: Path, target: Path, name: str, label: str, merge: str) -> tuple[
     schema, keys = TABLES[name], PARTITIONS.get(name, ())
     files: list[str] = []
     rows = 0
-    for batch in batches(live_files(run / name)):
-        table = pa.concat_tables([read_file(path, schema, None, ADDED.get(name, ())) for path in batch])
+    for batch in batches(parts(run, name)):
+        table = pa.concat_tables([read_part(path, name) for path in batch])
         files += write_merged(target, schema, table, merge, len(files), {RUN: label}, keys)
         rows += table.num_rows
     return files, rows

@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from flexmem.errors import FlexmemError
 from flexmem.llm.config import ModelConfig
 from flexmem.retrieval.embedding import DEFAULT_MODEL
 
 
-class ConfigError(Exception):
+class ConfigError(FlexmemError):
     """A configuration can't be used; the message names file, line or key and what to do."""
 
 
@@ -177,6 +178,8 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":  # `<<`, whose keys one's own may replace
+                continue
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.MarkedYAMLError(None, None, f"key {key!r} stands twice", key_node.start_mark)

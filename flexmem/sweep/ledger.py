@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from flexmem.dataset import Merge, live_files
+from flexmem.llm.committer import ReplyStoreError
 from flexmem.llm.reply_tables import LOST, LedgerRow, ledger
 from flexmem.sweep.merging import finish_merges, new_merge, record_merge, write_merged
 from flexmem.sweep.results import make_table
@@ -23,6 +25,9 @@ _ROWS = 50_000
 def export_calls(out: Path) -> int:
     """Bring ``calls`` up to date with the run's reply store; returns its rows. A reader sees the older table until the
     new one is complete. Only while nobody else writes.
+
+    Raises:
+        ReplyStoreError: the reply store can't be read.
     """
     store, folder = out / REPLIES, out / CALLS
     if not store.exists():
@@ -33,10 +38,15 @@ def export_calls(out: Path) -> int:
     files: list[str] = []
     rows = 0
     sent = ledger(store)
-    while batch := [_row(row) for row in islice(sent, _ROWS)]:
-        table = make_table(CALLS, batch)
-        files += write_merged(folder, TABLES[CALLS], table, merge, len(files), {}, ())
-        rows += table.num_rows
+    try:
+        while batch := [_row(row) for row in islice(sent, _ROWS)]:
+            table = make_table(CALLS, batch)
+            files += write_merged(folder, TABLES[CALLS], table, merge, len(files), {}, ())
+            rows += table.num_rows
+    except sqlite3.Error as error:
+        raise ReplyStoreError(
+            f"{store}: can't be read ({error}); move it away and what it holds is paid again"
+        ) from error
     if files or older:
         record_merge(folder, Merge(merge, tuple(files), older))
         finish_merges(out, CALLS)

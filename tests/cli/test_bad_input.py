@@ -368,3 +368,10 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(flexmem: Flexmem, tmp_
 def test_a_label_that_is_another_methods_name_is_refused(flexmem: Flexmem, written: Written) -> None:
     config = written(arms=[{"method": "flexa_unit", "label": "truncation"}])
     assert "arm label 'truncation' is the name of another method" in message(flexmem("plan", config))
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(flexmem: Flexmem, written: Written, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    folder = tmp_path / "file" / "run"
+    said = flexmem("run", written(), "--out", folder)
+    assert message(said, "test: 0 of 30 episodes, 0/s\n") == f"{folder}: Not a directory"

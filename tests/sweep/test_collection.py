@@ -18,7 +18,7 @@ from flexmem.sweep.collection import COLLECTION, CollectionError, collect, read_
 from flexmem.sweep.manifest import RunFolderError
 from flexmem.sweep.merging import merge_parts
 from flexmem.sweep.plan import make_plan
-from flexmem.sweep.results import make_table, parts, write_parts
+from flexmem.sweep.results import TornPartError, make_table, parts, write_parts
 from flexmem.sweep.tables import SCHEMA_VERSION, TABLES
 
 from .harness import InProcess, open_manifest, sweep
@@ -140,6 +140,27 @@ def test_other_folders_are_refused(runs: list[Path], tmp_path: Path) -> None:
     (damaged / COLLECTION).write_text("{")
     with pytest.raises(CollectionError, match=r"collection\.json: is damaged"):
         collect(runs[0], damaged)
+
+
+def test_a_file_that_can_t_be_read_is_named_as_the_run_s_or_the_collection_s(runs: list[Path], tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    collect(runs[1], both)
+    before = table(both)
+    torn = parts(runs[0], "episodes")[0]
+    torn.write_bytes(torn.read_bytes()[:-100])
+    with pytest.raises(TornPartError, match=rf"{torn.name}: can't be read .*; move it away"):
+        collect(runs[0], both)
+    assert table(both) == before
+    record = next((both / "episodes" / "_merges").glob("*.json"))
+    record.write_text("{")
+    with pytest.raises(CollectionError, match=rf"{record.name}: is damaged .*collect the runs anew"):
+        collect(runs[1], both)
+
+
+def test_a_collection_that_can_t_be_made_is_named(runs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CollectionError, match=r"can't be made \(Not a directory\); give another folder"):
+        collect(runs[0], tmp_path / "file" / "both")
 
 
 def test_a_run_of_schema_version_1_is_read_collected_and_taken_over(runs: list[Path], tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from flexmem.benchmarks.locomo.audit import wrong_keys
 from flexmem.benchmarks.locomo.config import ADVERSARIAL, LocomoConfig
 from flexmem.benchmarks.locomo.loader import make_instances, speakers
 from flexmem.benchmarks.locomo.schema import parse_audit, parse_conversations
+from flexmem.benchmarks.options_digest import options_digest
 from flexmem.benchmarks.protocol import BenchmarkConfig, Instance, Question, ReaderPrompt
 
 
@@ -45,10 +45,9 @@ class LocomoBenchmark:
         digests = [files.LOCOMO10.sha256 if self._config.path is None else self._loaded.digest]
         if self._config.mask_audited:
             digests.append(files.AUDIT.sha256)
-        options = self._config.model_dump(mode="json", exclude={"path"})
-        if self._config.max_history_tokens is None:  # as if there were no such option, so that older runs go on
-            del options["max_history_tokens"]
-        return hashlib.sha256(json.dumps([digests, options], sort_keys=True).encode()).hexdigest()
+        # As if there were no such option where it is not used, so that older runs go on.
+        unused = ("max_history_tokens",) if self._config.max_history_tokens is None else ()
+        return options_digest(digests, self._config, without=("path", *unused))
 
     def instances(self) -> Sequence[Instance]:
         """The selected conversations with their selected questions, in the file's order.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +15,7 @@ from flexmem.benchmarks.longmemeval.config import EVIDENCE_ONLY, LongMemEvalConf
 from flexmem.benchmarks.longmemeval.disputed import DISPUTED
 from flexmem.benchmarks.longmemeval.loader import Census, make_instance
 from flexmem.benchmarks.longmemeval.schema import parse, raw_records
+from flexmem.benchmarks.options_digest import options_digest
 from flexmem.benchmarks.protocol import BenchmarkConfig, DataError, Instance, Question, ReaderPrompt
 
 _Raw = tuple[str, Mapping[str, Any]]
@@ -48,9 +47,8 @@ class LongMemEvalBenchmark:
             DataError: a file of the user's own can't be read.
         """
         pinned = files.BY_VARIANT[self._config.variant].sha256 if self._config.path is None else None
-        options = self._config.model_dump(mode="json", exclude={"path", "variant"})
         digests = [pinned or self._loaded.digest, self._config.variant == EVIDENCE_ONLY]
-        return hashlib.sha256(json.dumps([digests, options], sort_keys=True).encode()).hexdigest()
+        return options_digest(digests, self._config, without=("path", "variant"))
 
     def instances(self) -> Sequence[Instance]:
         """One instance for each selected question, in the file's order.

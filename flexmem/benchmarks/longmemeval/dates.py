@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime
 
 from flexmem.benchmarks.protocol import DataError
@@ -17,9 +18,7 @@ def parse_date(text: str, place: str, field: str) -> datetime:
         DataError: written otherwise, or no such day.
     """
     found = _DATE.fullmatch(text)
-    try:
+    with suppress(ValueError):  # no such day
         if found:
             return datetime(*map(int, found.groups()))  # type: ignore[arg-type]  # year, month, day, hour, minute
-    except ValueError:
-        pass
     raise DataError(f"{place}: {field}: {text!r} is no date such as '2023/05/20 (Sat) 02:21'")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from flexmem.benchmarks import data
+from flexmem.benchmarks.options_digest import options_digest
 from flexmem.benchmarks.personamem import files, notes, prompts, scoring
 from flexmem.benchmarks.personamem.config import PersonaMemConfig
 from flexmem.benchmarks.personamem.loader import Census, make_instances
@@ -47,8 +46,7 @@ class PersonaMemBenchmark:
         digests: tuple[str | None, ...] = (files.QUESTIONS[config.size].sha256, files.CONTEXTS[config.size].sha256)
         if config.path is not None or None in digests:
             digests = self._loaded.digests
-        options = config.model_dump(mode="json", exclude={"path"})
-        return hashlib.sha256(json.dumps([digests, options], sort_keys=True).encode()).hexdigest()
+        return options_digest(digests, config)
 
     def instances(self) -> Sequence[Instance]:
         """One instance for each history, in the order of the selected questions.

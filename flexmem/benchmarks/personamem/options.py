@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from contextlib import suppress
 from typing import Any
 
 LETTERS = "abcd"
@@ -38,10 +39,8 @@ def parse_letter(text: str) -> int:
 
 
 def _literal(text: str) -> Any:
-    try:
+    with suppress(json.JSONDecodeError):
         return json.loads(text)
-    except json.JSONDecodeError:
-        pass
     try:
         return ast.literal_eval(text)  # literals only: nothing is run
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:

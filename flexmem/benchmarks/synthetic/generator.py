@@ -119,6 +119,8 @@ def write_session(config: SyntheticConfig, plan: Plan, number: int) -> WrittenSe
 
 
 class _SessionWriter:
+    """Writes one session turn by turn: filler, and what is planted among it. Sizes and rooms are in tokens."""
+
     def __init__(self, config: SyntheticConfig, plan: Plan, number: int) -> None:
         self.config = config
         self.plan = plan
@@ -142,6 +144,7 @@ class _SessionWriter:
         self.used = 0
 
     def write(self) -> WrittenSession:
+        """The whole session: full to within a shortest turn, with all its planted sentences."""
         pending = sorted(self.plan.planted.get(self.number, ()), key=lambda planted: planted.at)
         while pending or self.used + _SHORTEST_TURN_TOKENS <= self.size:
             speaker = len(self.turns) % 2
@@ -157,6 +160,7 @@ class _SessionWriter:
         return WrittenSession(Session(name, tuple(self.turns), moment_label(self.moment)), self.turn_ids)
 
     def is_due(self, planted: Planted, room: int) -> bool:
+        """Whether the place of a planted sentence is reached, or hardly any room is left before it."""
         return self.used >= planted.at * self.size or room < _SENTENCE_TOKENS
 
     def reserved(self, planted: Planted) -> int:
@@ -170,6 +174,7 @@ class _SessionWriter:
         return tokens.count(" " + sentence)
 
     def add(self, speaker: int, sentences: list[str]) -> None:
+        """Append a turn of these sentences; an assistant's longer ones are now and then a list, where that fits."""
         text, size = " ".join(sentences), self.prefixes[speaker] + sum(map(self.cost, sentences))
         if self.is_assistant(speaker) and len(sentences) >= _LIST_AT_LEAST and self.draw.chance(_LISTED):
             opening = self.draw.pick(LIST_OPENINGS)
@@ -181,9 +186,11 @@ class _SessionWriter:
         self.turns.append(Turn(turn_id, _ROLES[speaker], text, self.speakers[speaker]))
 
     def is_assistant(self, speaker: int) -> bool:
+        """Whether a speaker is the assistant of a conversation with a user."""
         return speaker == 1 and self.config.style == "roles"
 
     def length(self, speaker: int) -> int:
+        """The sentences of a speaker's next turn, drawn."""
         mean = self.config.assistant_sentences if self.is_assistant(speaker) else self.config.turn_sentences
         return self.draw.geometric(mean, self.config.longest_turn)
 

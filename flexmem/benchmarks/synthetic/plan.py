@@ -89,6 +89,8 @@ class _Chain:
 
 
 class _Planner:
+    """Draws one conversation's plan: each question with the facts that it needs, then lures."""
+
     def __init__(self, config: SyntheticConfig, key: str) -> None:
         self.config = config
         self.key = key
@@ -106,6 +108,7 @@ class _Planner:
         self.lures: list[Callable[[], tuple[Person, str]]] = []
 
     def plan(self) -> Plan:
+        """The plan with as many questions of each type as the configuration's shares say, in an order of their own."""
         counts = self.config.shares.counts(self.config.questions)
         for _ in range(counts["single"]):
             self.fact("single")
@@ -127,12 +130,16 @@ class _Planner:
     # ------------------------------------------------------------ questions
 
     def fact(self, kind: QuestionType) -> None:
+        """A question about something told once."""
         attribute, person = self.unasked_attribute(ATTRIBUTES)
         chain = self.chain(attribute, person, 1)
         questions = attribute.questions if kind == "single" else attribute.paraphrases
         self.ask(kind, questions, person, chain.values[0], chain.evidence, {"attribute": attribute.key})
 
     def chains(self, updates: int, earlier: int) -> None:
+        """Questions about what changed: so many about the latest value and about an earlier one, which share their
+        facts as far as their numbers allow.
+        """
         changing = [attribute for attribute in ATTRIBUTES if attribute.updates]
         for number in range(max(updates, earlier)):
             attribute, person = self.unasked_attribute(changing)
@@ -163,6 +170,7 @@ class _Planner:
                 )
 
     def event(self) -> None:
+        """A question about the day of an event that is told by its distance from the session's day."""
         event, person, past, base = self.happening()
         while (person.name, past) in self.taken:
             event, person, past, base = self.happening()
@@ -175,6 +183,7 @@ class _Planner:
         self.ask("temporal", EVENT_QUESTIONS, person, day_label(day), evidence, details, past=past, base=base)
 
     def collection(self, kind: QuestionType) -> None:
+        """A question about all items of a collection, told in as many sessions, or about their number."""
         collection, person = self.draw.pick(COLLECTIONS), self.subject()
         while (person.name, collection.key) in self.taken:
             collection, person = self.draw.pick(COLLECTIONS), self.subject()
@@ -196,6 +205,7 @@ class _Planner:
         self.ask(kind, (question,), person, answer, found.evidence, details)
 
     def unanswerable(self) -> None:
+        """A question about what nobody tells of this person; it is told of another one, as a trap."""
         attribute, person = self.unasked_attribute(ATTRIBUTES)
         other = self.draw.pick(self.cast.others)
         trap = fresh_value(self.draw, attribute.value, self.values[attribute.key])
@@ -215,6 +225,9 @@ class _Planner:
         chain: Sequence[int] = (),
         **slots: str,
     ) -> None:
+        """Add a question in one of the ``wordings``, filled with the person and the ``slots``. ``evidence`` and
+        ``chain`` are numbers of planted sentences.
+        """
         by_name = kind == "paraphrase" or self.draw.chance(0.5)
         text = self.draw.pick(wordings).format(**asked(person, self.cast, by_name=by_name), **slots)
         extractive = kind not in ("temporal", "count", "unanswerable")
@@ -224,6 +237,7 @@ class _Planner:
     # ------------------------------------------------------------ facts
 
     def chain(self, attribute: Attribute, person: Person, length: int) -> _Chain:
+        """Plant an attribute's ``length`` values, each later than the one before it."""
         chain = _Chain()
         for place, session in enumerate(self.sessions(length)):
             value = fresh_value(self.draw, attribute.value, self.values[attribute.key], chain.values)
@@ -234,6 +248,7 @@ class _Planner:
         return chain
 
     def happening(self) -> tuple[Event, Person, str, str]:
+        """An event, whose it is, and its words in the past tense and in the base form."""
         event, person = self.draw.pick(EVENTS), self.subject()
         item = fresh_value(self.draw, event.item, self.values[f"event {event.key}"])
         past, base = (with_articles(form.format(item=item)) for form in (event.past, event.base))
@@ -252,6 +267,7 @@ class _Planner:
         return attribute, person
 
     def plant(self, session: int, speaker: int, sentence: str) -> int:
+        """Plant a sentence at a drawn place in a session; returns its number."""
         number = self.number
         self.planted[session].append(Planted(number, session, self.draw.random(), speaker, sentence))
         self.load[session] += 1
@@ -272,11 +288,13 @@ class _Planner:
         return sorted([*chosen, *others[: size - len(chosen)]])
 
     def room(self, session: int) -> float:
+        """How many more planted turns a session takes, about; below 0 where it has too many."""
         return _FILLED * self.timeline.size(session) / PLANTED_TOKENS - self.load[session]
 
     # ------------------------------------------------------------ lures
 
     def plant_lures(self) -> None:
+        """Plant sentences that resemble the facts asked about, as many as are wanted and as there is room for."""
         room = int(_LURED * self.config.tokens / PLANTED_TOKENS) - self.number
         wanted = self.draw.sample(self.lures * self.config.distractors, len(self.lures) * self.config.distractors)
         for lure in wanted[: max(0, room)]:
@@ -284,6 +302,7 @@ class _Planner:
             self.plant(self.sessions(1)[0], person.teller, sentence)
 
     def attribute_lure(self, attribute: Attribute, subject: Person) -> tuple[Person, str]:
+        """The subject's musing about an attribute, which tells no value, or another one's value; and whose it is."""
         if self.draw.chance(0.5):
             return subject, tell(self.draw, attribute.musings, subject)
         other = self.draw.pick(self.cast.others)
@@ -291,11 +310,13 @@ class _Planner:
         return other, tell(self.draw, attribute.tellings, other, value=value)
 
     def event_lure(self, past: str) -> tuple[Person, str]:
+        """The same event, of another person on another day."""
         other = self.draw.pick(self.cast.others)
         phrase, _ = recent_day(self.draw, self.timeline.held_at(0).date())
         return other, tell_event(self.draw, other, past, phrase)
 
     def collection_lure(self, collection: Collection) -> tuple[Person, str]:
+        """An item of the same kind, of another person."""
         other = self.draw.pick(self.cast.others)
         item = fresh_value(self.draw, collection.item, self.values[collection.key])
         return other, tell(self.draw, collection.tellings, other, item=item)

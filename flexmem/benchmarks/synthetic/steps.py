@@ -90,6 +90,7 @@ class _Agent:
         return thought if self.draw.chance(_THOUGHT_RATE) else "", action, output
 
     def next_app(self) -> None:
+        """Turn to another app: read how it works, sign in, page through a list, then some other moves."""
         self.app = self.draw.pick([app for app in _APPS if app is not self.app])
         self.page, self.page_limit = 0, self.draw.pick(_PAGE_LIMITS)
         self.ids.clear()
@@ -101,6 +102,7 @@ class _Agent:
     # ------------------------------------------------------------ moves: thought, action, output
 
     def documentation(self, room: int) -> _Exchange:
+        """Read the descriptions of the app's calls. Only lists heed ``room``, the tokens left."""
         app = self.app
         calls = {
             f"list_{app.many}": ["access_token", "page_index", "page_limit"],
@@ -120,6 +122,7 @@ class _Agent:
         )
 
     def sign_in(self, room: int) -> _Exchange:
+        """Get a token."""
         app = self.app
         secret = "".join(self.draw.pick("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(24))
         action = (
@@ -129,6 +132,7 @@ class _Agent:
         return f"I need a token for the {app.name}.", action, _show({"access_token": secret, "token_type": "Bearer"})
 
     def listing(self, room: int) -> _Exchange:
+        """The next page of the app's records; the last page, and one with little room, is shorter."""
         app = self.app
         page, self.page = self.page, self.page + 1
         last = "listing" not in self.moves
@@ -142,12 +146,14 @@ class _Agent:
         return thought, action, _show([self.record() for _ in range(size)])
 
     def show(self, room: int) -> _Exchange:
+        """Look at one record, known where one has been seen."""
         app, known = self.app, self.known_id()
         action = f"print(apis.{app.name}.show_{app.one}(access_token={app.name}_token, {app.one}_id={known}))"
         record = {**self.record(), f"{app.one}_id": known, "history": [self.stamp() for _ in range(3)]}
         return f"Let me look at {app.one} {known} closely.", action, _show(record)
 
     def change(self, room: int) -> _Exchange:
+        """Set a field of one record."""
         app, known = self.app, self.known_id()
         field, rule = self.draw.pick(app.fields)
         action = (
@@ -158,6 +164,7 @@ class _Agent:
         return f"The {field} of {app.one} {known} has to be corrected.", action, output
 
     def total(self, room: int) -> _Exchange:
+        """Count values over the latest page."""
         app = self.app
         field = app.fields[0][0]
         action = (
@@ -170,6 +177,7 @@ class _Agent:
         return f"How often does each {field} occur?", action, output
 
     def search(self, room: int) -> _Exchange:
+        """Search for a value; finds few records or none."""
         app = self.app
         wanted = value(self.draw, app.fields[0][1])
         action = (
@@ -207,15 +215,18 @@ class _Agent:
     # ------------------------------------------------------------ data
 
     def record(self) -> dict[str, Any]:
+        """A record of the app, drawn; its id is remembered."""
         number = self.draw.between(1_000, 99_999)
         self.ids.append(number)
         fields = {name: value(self.draw, rule) for name, rule in self.app.fields}
         return {f"{self.app.one}_id": number, **fields, "created": self.stamp()}
 
     def known_id(self) -> int:
+        """An id seen lately, else any."""
         return self.draw.pick(self.ids) if self.ids else self.draw.between(1_000, 99_999)
 
     def stamp(self) -> str:
+        """A moment, drawn."""
         draw = self.draw
         day = f"20{draw.between(19, 25)}-{draw.between(1, 12):02d}-{draw.between(1, 28):02d}"
         return f"{day}T{draw.below(24):02d}:{draw.below(60):02d}:{draw.below(60):02d}"
