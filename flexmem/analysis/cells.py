@@ -119,6 +119,8 @@ def _cell_and_types(maker: _Maker, at: Codes, failures: Counter[str]) -> Iterato
 
 @dataclass(frozen=True)
 class _Maker:
+    """Makes one cell's `Cell`s: the whole, and each question type, under the whole's ``gaps`` and ``unscored``."""
+
     columns: EpisodeColumns
     coverage: Coverage
     rewrites_text: bool
@@ -126,6 +128,9 @@ class _Maker:
     unscored: tuple[str, ...]
 
     def make(self, at: Codes, question_type: str | None, still_open: Counter[str]) -> Cell:
+        """The cell, or its question type, over the episodes at ``at`` (positions); ``still_open`` are failed attempts
+        that no later one made good, by class.
+        """
         columns, planned = self.columns, self.coverage.planned
         metrics = self.coverage.metrics(at)
         worst, best = self.coverage.bounds(at, question_type) or (None, None)

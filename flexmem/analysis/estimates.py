@@ -47,7 +47,7 @@ class Detectable:
     """The smallest true difference between two arms, in [0, 1], that the planned pairs would find significant at 5 %
     in 80 % of sweeps: (t(0.975) + t(0.8)) · s / √G over G planned clusters, s the pilot's standard deviation of a
     cluster's mean difference. ``median`` and ``most`` over the arms' comparisons; None where the pilot has fewer than
-    two clusters.
+    two clusters, which show no spread, or the sweep, over which no test can be made.
     """
 
     benchmark: str
@@ -113,7 +113,7 @@ def detectable(run: Run, instances: Mapping[str, int]) -> list[Detectable]:
                 comparisons += 1
                 _, cluster = np.unique(pairs.cluster, return_inverse=True)
                 means = np.bincount(cluster, pairs.left - pairs.right) / np.bincount(cluster)
-                if means.size > 1:
+                if means.size > 1 and planned > 1:
                     quantiles = float(stdtrit(planned - 1, 0.975)) + float(stdtrit(planned - 1, POWER))
                     smallest.append(quantiles * float(means.std(ddof=1)) / np.sqrt(planned))
         if comparisons:
@@ -123,7 +123,9 @@ def detectable(run: Run, instances: Mapping[str, int]) -> list[Detectable]:
 
 
 def _by_instance(run: Run, benchmark: str) -> dict[str, dict[str, Numbers]]:
-    """For each role, (n) what each finished instance of the benchmark took."""
+    """For each role, (n) what each finished instance of the benchmark took. Arms that answer by rule stand under the
+    reader and take no tokens: they call nobody. A reader that does not say what it took has called.
+    """
     episodes, builds, judgements = run.episodes, run.builds, run.judgements
     columns = EpisodeColumns(episodes)
     names = episodes.table["instance"].to_pylist()
@@ -134,6 +136,7 @@ def _by_instance(run: Run, benchmark: str) -> dict[str, dict[str, Numbers]]:
         [order.get(name, -1) if here else -1 for name, here in zip(names, of_benchmark, strict=True)], dtype=np.int64
     )
     read = np.array([reader is not None for reader in episodes.table["reader"].to_pylist()], dtype=np.bool_)
+    read &= (episodes.numbers("reader_input_tokens") != 0) | (episodes.numbers("reader_output_tokens") != 0)
     built = np.array(
         [
             order.get(name, -1) if place == benchmark else -1

@@ -60,6 +60,10 @@ COLUMNS: dict[str, pa.Schema] = {
             "reader_cached_tokens": pa.int64(),
             "reader_reasoning_tokens": pa.int64(),
             "usd": pa.float64(),
+            "memory_calls": pa.int64(),
+            "memory_input_tokens": pa.int64(),
+            "memory_output_tokens": pa.int64(),
+            "memory_usd": pa.float64(),
             "render_ms": pa.float64(),
             "read_s": pa.float64(),
             "build": pa.string(),
@@ -147,7 +151,14 @@ COLUMNS: dict[str, pa.Schema] = {
 """The columns of each table that are always read. Texts and lists, which are large, are read on request."""
 
 ADDED: dict[str, tuple[str, ...]] = {
-    "episodes": ("reader_cached_tokens", "reader_reasoning_tokens"),
+    "episodes": (
+        "reader_cached_tokens",
+        "reader_reasoning_tokens",
+        "memory_calls",
+        "memory_input_tokens",
+        "memory_output_tokens",
+        "memory_usd",
+    ),
     "builds": ("memory_cached_tokens", "memory_reasoning_tokens", "usd", "phase"),
 }
 """Columns that older schema versions lack; null there."""
@@ -256,7 +267,7 @@ class Run:
         try:
             parts = each_file(self.folder / table, lambda path: _read(path, schema, wanted, ADDED.get(table, ())))
         except TableSchemaError as error:
-            versions = " and ".join(map(str, SCHEMA_VERSIONS))
+            versions = ", ".join(map(str, SCHEMA_VERSIONS))
             raise RunError(f"{error}; schema versions {versions} have no such file") from error
         except TableFileError as error:
             raise RunError(

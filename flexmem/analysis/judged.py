@@ -39,13 +39,13 @@ def is_judged(episodes: Frame, manifest: Manifest) -> Flags:
     """(n) which episodes' scores are for judges to give."""
     table = episodes.table
     here = np.zeros(len(episodes), dtype=np.bool_)
+    if not manifest.judges:
+        return here
     for benchmark, types in manifest.judged.items():
         of_benchmark = pc.equal(table["benchmark"], benchmark)
         of_type = pc.is_in(table["question_type"], value_set=pa.array(types, pa.string()))
         here |= np.asarray(pc.fill_null(pc.and_(of_benchmark, of_type), False).to_numpy(), dtype=np.bool_)
-    return (
-        here & np.asarray(pc.is_valid(table["reader"]).to_numpy(), dtype=np.bool_) if manifest.judges else here & False
-    )
+    return here & np.asarray(pc.is_valid(table["reader"]).to_numpy(), dtype=np.bool_)
 
 
 def labels_of(episodes: Frame, judgements: Frame, judge: str) -> pa.ChunkedArray:
@@ -91,7 +91,7 @@ def judge_scores(run: Run) -> list[JudgeScore]:
     Raises:
         RunError: a table can't be read.
     """
-    episodes, judgements = run.frame("episodes"), run.judgements
+    episodes, judgements = run.episodes, run.judgements
     judged = is_judged(episodes, run.manifest)
     failed = np.asarray(pc.fill_null(pc.equal(episodes.table["outcome"], "failed"), False).to_numpy(), dtype=np.bool_)
     found = []
@@ -113,7 +113,7 @@ def agreements(run: Run) -> list[Agreement]:
     Raises:
         RunError: a table can't be read.
     """
-    episodes, judgements = run.frame("episodes"), run.judgements
+    episodes, judgements = run.episodes, run.judgements
     scores = {(score.key, score.judge): score.score for score in judge_scores(run)}
     found = []
     for first, second in combinations(run.manifest.judges, 2):

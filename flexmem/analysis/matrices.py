@@ -53,11 +53,33 @@ def sections(cells: Iterable[Cell]) -> Iterator[Section]:
         if cell.question_type is None:
             groups.setdefault((cell.key.benchmark, cell.key.reader), []).append(cell)
     for (benchmark, reader), group in groups.items():
-        repeats = _span(cell.repeats for cell in group)
-        title = benchmark if reader is None else f"{benchmark}, read by {reader}"
-        title += "" if repeats == "1" else f", means of {repeats} repeats"
-        matrices = [_matrix(measure, group) for measure in _measures(group)]
-        yield Section(title, tuple(matrix for matrix in matrices if _says_something(matrix)))
+        yield _section(_title(benchmark, reader, group), group, [*_shown_measures(group), *_cost_measures(group)])
+
+
+def type_sections(cells: Iterable[Cell]) -> Iterator[Section]:
+    """As `sections`, one for each question type, without costs; types in alphabetical order within a benchmark and
+    reader.
+    """
+    groups: dict[tuple[str, str | None], dict[str, list[Cell]]] = {}
+    for cell in cells:
+        if cell.question_type is not None:
+            by_type = groups.setdefault((cell.key.benchmark, cell.key.reader), {})
+            by_type.setdefault(cell.question_type, []).append(cell)
+    for (benchmark, reader), by_type in groups.items():
+        for name, group in sorted(by_type.items()):
+            title = f"{_title(benchmark, reader, group)}: questions of type {name}"
+            yield _section(title, group, _shown_measures(group))
+
+
+def _title(benchmark: str, reader: str | None, cells: Sequence[Cell]) -> str:
+    repeats = _span(cell.repeats for cell in cells)
+    title = benchmark if reader is None else f"{benchmark}, read by {reader}"
+    return title if repeats == "1" else f"{title}, means of {repeats} repeats"
+
+
+def _section(title: str, cells: Sequence[Cell], measures: Iterable[_Measure]) -> Section:
+    matrices = (_matrix(measure, cells) for measure in measures)
+    return Section(title, tuple(matrix for matrix in matrices if _says_something(matrix)))
 
 
 def _matrix(measure: _Measure, cells: Sequence[Cell]) -> Matrix:
@@ -78,7 +100,8 @@ def _says_something(matrix: Matrix) -> bool:
     return any(value not in ("", UNKNOWN) for row in matrix.rows for value in row.values)
 
 
-def _measures(cells: Sequence[Cell]) -> Iterator[_Measure]:
+def _shown_measures(cells: Sequence[Cell]) -> Iterator[_Measure]:
+    """Scores, and what the memory showed."""
     if cells[0].key.reader is not None:
         metrics = sorted({cell.metric for cell in cells if cell.metric is not None})
         title = f"Score ({', '.join(metrics) or 'none yet'}), %, with 95 % interval"
@@ -98,6 +121,9 @@ def _measures(cells: Sequence[Cell]) -> Iterator[_Measure]:
         _extractive,
         lambda cell: _share(cell, cell.answer_recall),
     )
+
+
+def _cost_measures(cells: Sequence[Cell]) -> Iterator[_Measure]:
     yield _Measure(
         "Utilisation: memory tokens / room, mean in %",
         _all_episodes,

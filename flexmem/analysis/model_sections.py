@@ -24,7 +24,9 @@ def model_sections(run: Run) -> Iterator[Section]:
     """
     if len(run.manifest.judges) > 1:
         yield from _judge_sections(judge_scores(run))
-    for (benchmark, reader), cells in _by_place({cell.key: cell for cell in costs(run)}).items():
+    place = {planned.key: number for number, planned in enumerate(run.manifest.planned)}
+    found = sorted(costs(run), key=lambda cell: place.get(cell.key, len(place)))  # as all other tables have them
+    for (benchmark, reader), cells in _by_place({cell.key: cell for cell in found}).items():
         title = benchmark if reader is None else f"{benchmark}, read by {reader}"
         matrices = tuple(_cost_matrices(cells))
         if matrices:
@@ -93,20 +95,26 @@ def _cost_matrices(cells: Mapping[CellKey, Costs]) -> Iterator[Matrix]:
     if writes:
         tokens = {key: _whole(cell.build_tokens) for key, cell in cells.items()}
         yield _matrix("Memory-model tokens, in and out: writing a memory and merging in it", "mean per build", tokens)
+    asks = any(cell.ask_tokens != 0 for cell in cells.values())
+    if asks:
+        tokens = {key: _whole(cell.ask_tokens) for key, cell in cells.items()}
+        yield _matrix("Memory-model tokens, in and out: asked anew for each question", "mean per question", tokens)
+    if writes or asks:
         served = "a build's tokens shared by the questions of the cell that it served"
         yield _matrix("Tokens per question, reader and memory", served, {k: _whole(c.tokens) for k, c in cells.items()})
+    if writes:
         alone = {key: _whole(cell.tokens_alone) for key, cell in cells.items()}
         yield _matrix("Tokens per question if each build had served one", "reader and memory", alone)
-    if any(cell.usd for cell in cells.values()):
+    if any(cell.usd is not None for cell in cells.values()):
         shared = {key: _usd(cell.usd) for key, cell in cells.items()}
         yield _matrix("USD per question, reader and memory", "builds shared by the questions that they served", shared)
-    if writes and any(cell.usd_alone for cell in cells.values()):
+    if writes and any(cell.usd_alone is not None for cell in cells.values()):
         alone = {key: _usd(cell.usd_alone) for key, cell in cells.items()}
         yield _matrix("USD per question if each build had served one", "reader and memory", alone)
     if any(cell.judge_tokens != 0 for cell in cells.values()):
         judged = {key: _whole(cell.judge_tokens) for key, cell in cells.items()}
         yield _matrix("Judges' tokens, in and out", "mean per question, in no other figure", judged)
-        if any(cell.judge_usd for cell in cells.values()):
+        if any(cell.judge_usd is not None for cell in cells.values()):
             judged = {key: _usd(cell.judge_usd) for key, cell in cells.items()}
             yield _matrix("Judges' USD", "mean per question, in no other figure", judged)
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flexmem.cli.output import COMPLETE, INCOMPLETE, console, expected_errors, notes, print_json
+from flexmem.cli.output import COMPLETE, INCOMPLETE, INTERRUPTED, console, expected_errors, notes, print_json
+from flexmem.cli.progress import shown_progress
 from flexmem.cli.report import show_report
 from flexmem.sweep.config import ConfigError
 
@@ -27,6 +28,8 @@ def rejudge(
     from flexmem.sweep.judging import judge_run
     from flexmem.sweep.manifest import add_judges, read_manifest
     from flexmem.sweep.plan import load_benchmarks
+    from flexmem.sweep.preflight import check_endpoints, check_prices
+    from flexmem.sweep.progress import tell_judging
 
     with expected_errors():
         sweep = load_config(config)
@@ -34,17 +37,25 @@ def rejudge(
         if not judges:
             raise ConfigError(f"{config}: names no judges (models.judges)")
         read_manifest(run)
+        check_prices((entry.model for entry in judges), sweep.engine.max_usd)
+        check_endpoints(entry.model for entry in judges)  # before the run is said to have these judges
         benchmarks = load_benchmarks(sweep)
         add_judges(run, benchmarks, judges)
         budgets = local_budgets(entry.model for entry in judges)
-        outcome = judge_run(
-            benchmarks,
-            judges,
-            run,
-            lambda entry: make_model(entry.model, budget_for(entry.model, budgets)),
-            in_flight=sweep.engine.in_flight,
-            max_usd=sweep.engine.max_usd,
-        )
+        try:
+            with shown_progress(sweep.name) as on_progress:
+                outcome = judge_run(
+                    benchmarks,
+                    judges,
+                    run,
+                    lambda entry: make_model(entry.model, budget_for(entry.model, budgets)),
+                    in_flight=sweep.engine.in_flight,
+                    max_usd=sweep.engine.max_usd,
+                    on_judged=tell_judging(on_progress),
+                )
+        except KeyboardInterrupt:
+            notes().print("interrupted: what is judged is kept, and the same command goes on")
+            raise typer.Exit(INTERRUPTED) from None
     summary = {
         "wanted": outcome.wanted,
         "done": outcome.done,
@@ -56,6 +67,8 @@ def rejudge(
     else:
         show_report(run)
         console().print(f"{outcome.done:,} of {outcome.wanted:,} judgements")
+    if not outcome.wanted:
+        notes().print(f"note: {run} has no reply that a judge scores")
     for error, times in outcome.errors.items():
         notes().print(f"error: {times:,} x {error}")
     if outcome.stopped:

@@ -20,10 +20,19 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class By(StrEnum):
+    """What tables are split by."""
+
+    TYPE = "type"
+
+
 def report(
     run: Annotated[Path, typer.Argument(help="A run's output folder.")],
     table_format: Annotated[Format, typer.Option("--format", help="Form of the tables.")] = Format.TERMINAL,
     *,
+    by: Annotated[
+        By | None, typer.Option(help="Scores and evidence by question type; csv and --json always have them.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="An array, one object a cell.")] = False,
 ) -> None:
     """Print a run's tables."""
@@ -35,10 +44,12 @@ def report(
         if as_json:
             print_json(tables.report_rows(loaded))
         elif table_format is Format.TERMINAL:
-            tables.print_report(loaded, console())
+            tables.print_report(loaded, console(), by_type=by is By.TYPE)
+        elif table_format is Format.CSV:
+            print(tables.to_csv(loaded), end="")
         else:
-            forms = {Format.MARKDOWN: tables.to_markdown, Format.LATEX: tables.to_latex, Format.CSV: tables.to_csv}
-            print(forms[table_format](loaded), end="")
+            text = tables.to_markdown if table_format is Format.MARKDOWN else tables.to_latex
+            print(text(loaded, by_type=by is By.TYPE), end="")
 
 
 def show_report(run: Path) -> None:

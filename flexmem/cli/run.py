@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
-from functools import partial
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
 from flexmem.cli.output import INCOMPLETE, INTERRUPTED, console, expected_errors, notes, print_json
-from flexmem.cli.status import error_lines, exit_code
+from flexmem.cli.progress import shown_progress
+from flexmem.cli.status import error_lines, exit_code, missing
 from flexmem.sweep.config import ConfigError, SweepConfig, load_config
 from flexmem.sweep.plan import Plan, make_plan
 
 if TYPE_CHECKING:
-    from flexmem.sweep.progress import OnProgress, Progress, SweepOutcome
-    from flexmem.sweep.stall import Stall
-
-LOG_EVERY_S = 10.0
+    from flexmem.sweep.progress import OnProgress, SweepOutcome
 
 ConfigPath = Annotated[Path, typer.Argument(help="The sweep's YAML.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -99,7 +91,7 @@ def execute_sweep(
         planned = make_plan(sweep)
         _print_notes(planned)
         # Ray says what befalls its processes on standard output, which is for results.
-        with _progress(sweep.name) as on_progress, redirect_stdout(sys.stderr):
+        with shown_progress(sweep.name) as on_progress, redirect_stdout(sys.stderr):
             outcome = _run(planned, folder, on_progress, replay)
         found = read_status(folder)
     summary = {
@@ -146,6 +138,8 @@ def execute_sweep(
         if not left and outcome.judging is not None:
             what = f"{outcome.judging.wanted - outcome.judging.done:,} replies are still to be judged"
         notes().print(f"incomplete: {what}; the same command resumes")
+    elif not found["complete"]:  # the folder's plan and judges may be more than this sweep's
+        notes().print(f"incomplete: {missing(found)}, of what other sweeps planned in this folder")
     return exit_code(found) if outcome.complete else INCOMPLETE
 
 
@@ -170,56 +164,3 @@ def _print_notes(planned: Plan) -> None:
     for loaded in planned.benchmarks:
         if loaded.replaced:
             notes().print(f"note: {loaded.replaced}")
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[OnProgress]:
-    """A bar on a terminal, a log line now and then elsewhere."""
-    screen = Console(stderr=True)
-    if screen.is_terminal:
-        columns = (
-            TextColumn(name),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        with Bar(*columns, console=screen) as bar:
-            task = bar.add_task(name, total=None, rate="")
-
-            def show(progress: Progress) -> None:
-                rate = f"{progress.rate:.0f}/s"
-                bar.update(task, total=progress.planned, completed=progress.done, rate=rate)
-
-            yield _telling_stalls(show, screen)
-        return
-    said = [float("-inf"), -1]
-
-    def log(progress: Progress) -> None:
-        now = time.monotonic()
-        finished = progress.done == progress.planned
-        if progress.done == said[1] or (now - said[0] < LOG_EVERY_S and not finished):
-            return
-        said[:] = [now, progress.done]
-        eta = f", {progress.eta_s:.0f} s to go" if progress.eta_s else ""
-        screen.print(f"{name}: {progress.done:,} of {progress.planned:,} episodes, {progress.rate:.0f}/s{eta}")
-
-    yield _telling_stalls(log, screen)
-
-
-def _telling_stalls(show: OnProgress, screen: Console) -> OnProgress:
-    """``show``, and a line when a sweep comes to a stand and one when it goes on."""
-    standing: Stall | None = None
-    say = partial(screen.print, markup=False, highlight=False, soft_wrap=True)
-
-    def tell(progress: Progress) -> None:
-        nonlocal standing
-        show(progress)
-        now = progress.stall
-        if now is not None and standing is None:
-            say(f"stalled: {now}")
-        elif now is None and standing is not None:
-            say(f"no longer stalled after {standing.seconds:.0f} s")
-        standing = now
-
-    return tell

@@ -17,7 +17,9 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
-    """Show planned, done and failed episodes by cell, and errors; exit 1 if incomplete or if a method broke."""
+    """Show planned, done and failed episodes by cell, judgements, and errors; exit 1 if episodes or judgements are
+    missing, or if a method broke.
+    """
     from flexmem.sweep.status import read_status
 
     with expected_errors():
@@ -34,11 +36,11 @@ def status(
         for line in error_lines(found):
             console().print(line, markup=False, highlight=False)
         if found["running"]:
-            to_go = f", {found['eta_s']:.0f} s to go" if found["eta_s"] else ""
-            console().print(f"running: {found['rate']:.1f} episodes/s over the last minute{to_go}")
-            for line in activity_lines(found):
+            for line in (running_line(found), *activity_lines(found)):
                 console().print(line, markup=False, highlight=False, soft_wrap=True)
         for line in cost_lines(found):
+            console().print(line, markup=False, highlight=False)
+        for line in judge_lines(found):
             console().print(line, markup=False, highlight=False)
         console().print(f"{found['done']:,} of {found['planned']:,} episodes done, {found['failed']:,} of them failed")
     raise typer.Exit(exit_code(found))
@@ -49,20 +51,47 @@ def error_lines(found: dict[str, Any]) -> list[str]:
     return [f"{error['times']:,} x {error['class']}: {error['error']}" for error in found["errors"]]
 
 
+def running_line(found: dict[str, Any]) -> str:
+    """How fast the stage goes on that a run is at."""
+    judging = found["judgements"] is not None and found["judgements"]["running"]
+    stage, verb, of = (found["judgements"], "judging", "judgements") if judging else (found, "running", "episodes")
+    to_go = f", {stage['eta_s']:.0f} s to go" if stage["eta_s"] else ""
+    return f"{verb}: {stage['rate']:.1f} {of}/s over the last minute{to_go}"
+
+
+def judge_lines(found: dict[str, Any]) -> list[str]:
+    """What each judge has judged of the replies that are there."""
+    lines = []
+    for judge in (found["judgements"] or {"by_judge": []})["by_judge"]:
+        failed = f", {judge['failed']:,} of them without a verdict" if judge["failed"] else ""
+        lines.append(f"judge {judge['judge']}: {judge['done']:,} of {judge['planned']:,} replies judged{failed}")
+    return lines
+
+
+def missing(found: dict[str, Any]) -> str:
+    """What a run lacks that is not complete."""
+    parts = []
+    if left := sum(max(0, cell["planned"] - cell["done"]) for cell in found["cells"]):
+        parts.append(f"{left:,} of {found['planned']:,} episodes are still to run")
+    judged = found["judgements"]
+    if judged and judged["done"] < judged["planned"]:
+        parts.append(f"{judged['planned'] - judged['done']:,} of {judged['planned']:,} judgements are missing")
+    return " and ".join(parts)
+
+
 def activity_lines(found: dict[str, Any]) -> list[str]:
     """What a run that goes on is doing, as its driver said last."""
     if found["heartbeat_s"] is None:
         return []
     ago = f"{found['heartbeat_s']:.0f} s ago"
-    if found["workers"] is None:
+    if found["in_flight"] is None:
         return [f"in flight: not known, the driver spoke last {ago}"]
     stages = ", ".join(f"{number:,} {stage}" for stage, number in found["in_flight"].items())
-    workers = found["workers"]
-    memory = f", up to {workers['memory_mb']:,} MB each" if workers["memory_mb"] else ""
-    lines = [
-        f"in flight, {ago}: {stages or 'nothing'}",
-        f"workers: {workers['number']}, {workers['starting']} of them starting, {found['recycled']} recycled{memory}",
-    ]
+    lines = [f"in flight, {ago}: {stages or 'nothing'}"]
+    if workers := found["workers"]:
+        memory = f", up to {workers['memory_mb']:,} MB each" if workers["memory_mb"] else ""
+        starting, recycled = workers["starting"], found["recycled"]
+        lines.append(f"workers: {workers['number']}, {starting} of them starting, {recycled} recycled{memory}")
     if found["stall"]:
         lines.append(f"stalled: {Stall(**found['stall'])}")
     return lines
@@ -81,6 +110,8 @@ def cost_lines(found: dict[str, Any]) -> list[str]:
 
 
 def exit_code(found: dict[str, Any]) -> int:
-    """0 only for a run that is complete and in which no method broke: its own code is then what must be looked at."""
+    """0 only for a run that is complete, judgements included, and in which no method broke: its own code is then what
+    must be looked at.
+    """
     broken = any(error["class"] == "method" for error in found["errors"])
     return COMPLETE if found["complete"] and not broken else INCOMPLETE

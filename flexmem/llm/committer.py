@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from flexmem.errors import FlexmemError
+
 BALLAST_BYTES = 8 << 20  # freed when the disk is full: room for the replies of calls in flight
 
 T = TypeVar("T")
 
 
-class ReplyStoreError(OSError):
+class ReplyStoreError(FlexmemError, OSError):
     """The store can't write (a full disk, no rights): nothing may be paid until it can."""
 
 
@@ -29,19 +31,22 @@ class Committer:
         prepare: brings the tables into shape, once.
 
     Raises:
-        ReplyStoreError: no room for the ballast.
+        ReplyStoreError: the file can't be opened or written, is no SQLite file, or there is no room for the ballast.
     """
 
     def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection], None]) -> None:
         self._path = path
         self._ballast = path.with_name(path.name + ".ballast")
         self._waiting: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._database = _opened(path)
         try:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             prepare(self._database)
             self._keep_ballast()
+        except sqlite3.Error as error:
+            self._database.close()
+            raise _unusable(path, error) from error
         except BaseException:
             self._database.close()
             raise
@@ -122,6 +127,20 @@ class Committer:
             raise ReplyStoreError(
                 f"{self._path.parent}: has no {BALLAST_BYTES >> 20} MB left for replies ({error.strerror}); make room"
             ) from error
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: sqlite3.Error) -> ReplyStoreError:
+    return ReplyStoreError(
+        f"{path}: can't be used as the store of replies ({error}); if it is damaged, move it away and what it holds is "
+        "paid again"
+    )
 
 
 @dataclass(frozen=True)

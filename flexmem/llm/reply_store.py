@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 
 from flexmem.llm import reply_tables as tables
 from flexmem.llm.committer import BALLAST_BYTES, Committer, ReplyStoreError
 from flexmem.llm.errors import ModelError
-from flexmem.llm.spending import Spending
+from flexmem.llm.spending import Spending, trail_usd
 from flexmem.ports import Attempt, Call, ChatReply
 
-__all__ = ["BALLAST_BYTES", "ReplayMissing", "ReplayStore", "ReplyStoreError", "SqliteReplyStore"]
+__all__ = [
+    "BALLAST_BYTES",
+    "ReplayMissing",
+    "ReplayStore",
+    "ReplyStoreError",
+    "SqliteReplyStore",
+    "check_replay",
+    "check_store",
+]
 
 
 class SqliteReplyStore:
@@ -71,12 +78,12 @@ class SqliteReplyStore:
     async def finish(self, call: Call, reply: ChatReply) -> None:
         """Keep the reply; it is on disk when this returns."""
         await self._committer.submit(lambda db: tables.write_reply(db, call, reply))
-        self._let_go(call, _cost(reply.trail))
+        self._let_go(call, trail_usd(reply.trail, call.most_usd))
 
     async def give_up(self, call: Call, reason: str, trail: tuple[Attempt, ...] = ()) -> None:
         """The call brought no reply; whoever waits for the same may send. ``trail``: what was sent all the same."""
         await self._committer.submit(lambda db: tables.end_intent(db, call.call, reason, trail))
-        self._let_go(call, None if reason == tables.LOST else _cost(trail))
+        self._let_go(call, None if reason == tables.LOST else trail_usd(trail, call.most_usd))
 
     async def release(self, owner: str) -> int:
         """Give up all calls of an owner that is gone; returns how many there were."""
@@ -106,8 +113,22 @@ class SqliteReplyStore:
             held[1].set()
 
 
-def _cost(trail: Sequence[Attempt]) -> float:
-    return sum(attempt.usd or 0.0 for attempt in trail)
+def check_store(path: Path) -> None:
+    """Open a store's file for writing and close it again.
+
+    Raises:
+        ReplyStoreError: it can't be read or written, or is no reply store.
+    """
+    Committer(path, tables.prepare).close()
+
+
+def check_replay(path: Path) -> None:
+    """Open a finished run's replies and close them again.
+
+    Raises:
+        ReplyStoreError: there is no such file, or it is no reply store.
+    """
+    ReplayStore(path).close()
 
 
 class ReplayMissing(ModelError):

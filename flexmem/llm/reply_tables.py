@@ -137,10 +137,14 @@ def count(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def spent_usd(db: sqlite3.Connection, session: str) -> float:
-    """USD of all that was sent, as far as prices are known. A call whose outcome nobody knows counts with the most that
-    it can have cost; those of ``session`` that are open are still in flight and don't.
+    """USD of all that was sent, as far as prices are known; attempts count as in `flexmem.llm.spending.trail_usd`. A
+    call whose outcome nobody knows counts with the most that it can have cost; those of ``session`` that are open are
+    still in flight and don't.
     """
-    (known,) = db.execute("SELECT coalesce(sum(usd), 0) FROM attempts").fetchone()
+    (known,) = db.execute(
+        "SELECT coalesce(sum(CASE WHEN a.usd IS NOT NULL THEN a.usd WHEN a.status IS NULL OR a.status < 400 "
+        "THEN coalesce(i.most_usd, 0) ELSE 0 END), 0) FROM attempts a LEFT JOIN intents i ON i.call = a.call"
+    ).fetchone()
     (unknown,) = db.execute(
         "SELECT coalesce(sum(most_usd), 0) FROM intents WHERE ended = ? OR (ended IS NULL AND session != ?)",
         (LOST, session),

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 
 from flexmem.llm.errors import ModelError
+from flexmem.ports import Attempt
 
 
 class CostCapReached(ModelError):
     """The run's cap in USD leaves no room for another call; what is in flight is let finish."""
 
     stops_run = True
+
+
+def trail_usd(trail: Sequence[Attempt], most_usd: float | None) -> float:
+    """What the requests of one call count with, in USD. One that broke off, or whose reply could not be read, may have
+    been charged: it counts with ``most_usd``, the most that one request of this call can cost. One that was refused
+    with a status of 400 or more, and what has no price, counts nothing.
+    """
+    return sum(
+        attempt.usd if attempt.usd is not None else most_usd or 0.0
+        for attempt in trail
+        if attempt.usd is not None or attempt.status is None or attempt.status < 400
+    )
 
 
 class Spending:

@@ -18,8 +18,8 @@ from flexmem.sweep.judging import judge_run, judged_types
 from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Plan
-from flexmem.sweep.preflight import check_models
-from flexmem.sweep.progress import OnProgress, Progress, SweepOutcome
+from flexmem.sweep.preflight import check_endpoints, check_prices, check_replies, configured_models
+from flexmem.sweep.progress import OnProgress, Progress, SweepOutcome, tell_judging
 from flexmem.sweep.recovery import recover
 from flexmem.sweep.results import lock_for_writing
 
@@ -41,6 +41,8 @@ def run_sweep(
     Raises:
         RunFolderError: the folder holds results of something else.
         ModelError: a configured endpoint can't be used.
+        ConfigError: there is a cap, and the price of a model is not known.
+        ReplyStoreError: the folder's replies can't be read or written, or there are none to replay.
         FolderBusyError: another run writes into the folder.
     """
     manifest = plan_manifest(out, plan)
@@ -50,20 +52,25 @@ def run_sweep(
     progress = Progress(planned, planned - missing, before=planned - missing)
     if on_progress is not None:
         on_progress(progress)
-    if missing and replay is None:
-        check_models(plan.config)
-    write_manifest(out, manifest)  # not before: a folder made from a wrong address would refuse the right one
     replies = replay / REPLIES if replay is not None else None
+    models = configured_models(plan.config)
+    check_replies(out / REPLIES, replies)
+    if replay is None:
+        check_prices(models, plan.config.engine.max_usd)
+        check_endpoints(models if missing else ())
+    write_manifest(out, manifest)  # not before: a folder made from a wrong address would refuse the right one
     outcome = SweepOutcome(planned, planned, {})
     if missing:
         queue = GroupQueue(plan.groups(finished), groups)
         with ray_cluster(plan.config.engine) as ray:
             driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
             outcome = driver.run(vector_cache_path(), replies)
-    return _judged(plan, out, replace(outcome, torn=torn), replies)
+    return _judged(plan, out, replace(outcome, torn=torn), replies, on_progress or _say_nothing)
 
 
-def _judged(plan: Plan, out: Path, outcome: SweepOutcome, replies: Path | None) -> SweepOutcome:
+def _judged(
+    plan: Plan, out: Path, outcome: SweepOutcome, replies: Path | None, on_progress: OnProgress
+) -> SweepOutcome:
     """Have the replies judged, where the sweep has judges and what is to be judged."""
     judges, engine = plan.config.models.judges, plan.config.engine
     if not judges or outcome.stopped or not judged_types(plan.benchmarks):
@@ -77,6 +84,7 @@ def _judged(plan: Plan, out: Path, outcome: SweepOutcome, replies: Path | None) 
         in_flight=engine.in_flight,
         max_usd=engine.max_usd,
         replay=replies,
+        on_judged=tell_judging(on_progress),
     )
     return replace(outcome, judging=judging, stopped=judging.stopped)
 

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,14 +24,17 @@ from flexmem.ports import ChatModel, ReplyStore
 from flexmem.sweep.config import JudgeEntry
 from flexmem.sweep.failures import FINAL, classify, describe
 from flexmem.sweep.fingerprint import digest
+from flexmem.sweep.heartbeat import Heartbeat
 from flexmem.sweep.ledger import REPLIES, export_calls
 from flexmem.sweep.merging import finish_merges, merge_parts
 from flexmem.sweep.metered import cost
 from flexmem.sweep.plan import LoadedBenchmark
+from flexmem.sweep.preflight import check_model
 from flexmem.sweep.results import lock_for_writing, parts, read_columns, read_part, write_parts
 from flexmem.sweep.sink import RowSink
 
 JUDGEMENTS = "judgements"
+_BEAT_EVERY_S = 2.0
 _EPISODE = ["episode", "benchmark", "instance", "question", "outcome", "reply", "repeat"]
 
 MakeModel = Callable[[JudgeEntry], ChatModel]
@@ -134,7 +137,11 @@ def judge_run(
     """
     with lock_for_writing(out):
         stage = _Stage(benchmarks, judges, out, on_judged or (lambda done, wanted: None))
-        outcome = asyncio.run(stage.run(make_model, in_flight, max_usd, replay))
+        heartbeat = Heartbeat(out)
+        try:
+            outcome = asyncio.run(stage.run(make_model, in_flight, max_usd, replay, heartbeat))
+        finally:
+            heartbeat.end()
         export_calls(out)
         merge_parts(out, JUDGEMENTS, least=1, whole=True)
         finish_merges(out, JUDGEMENTS)
@@ -142,6 +149,8 @@ def judge_run(
 
 
 class _Stage:
+    """The judging of one run's replies: what is wanted, what is there, and what went wrong so far."""
+
     def __init__(
         self, benchmarks: Sequence[LoadedBenchmark], judges: Sequence[JudgeEntry], out: Path, on_judged: OnJudged
     ) -> None:
@@ -162,11 +171,20 @@ class _Stage:
         }
         self._wanted = 0
         self._judged = 0
+        self._asking = 0
         self._errors: Counter[str] = Counter()
 
     async def run(
-        self, make_model: MakeModel, in_flight: int, max_usd: float | None, replay: Path | None
+        self, make_model: MakeModel, in_flight: int, max_usd: float | None, replay: Path | None, heartbeat: Heartbeat
     ) -> JudgingOutcome:
+        """Judge what is not judged yet, ``in_flight`` replies at a time, and keep ``heartbeat`` beating meanwhile.
+
+        A model's error that would befall every other call ends it: the outcome's ``stopped`` says so, and what is
+        judged by then is kept.
+
+        Raises:
+            TornPartError: a file of the run can't be read. ReplyStoreError: replies can't be kept.
+        """
         models = [make_model(entry) for entry in self._judges]
         fields = [judge_fields(entry, model.describe()) for entry, model in zip(self._judges, models, strict=True)]
         for task in self._tasks(fields):
@@ -176,17 +194,39 @@ class _Stage:
         stopped = ""
         if self._judged < self._wanted:
             sink = RowSink(self._deliver, f"j{uuid.uuid4().hex}", rows=200, seconds=2.0)
-            async with _opened(self._out, max_usd, replay) as store:
+            async with _opened(self._out, max_usd, replay) as store, _closing(models):
+                if replay is None:
+                    try:
+                        for model in models:
+                            await check_model(model)
+                    except ModelError as missing:
+                        return JudgingOutcome(self._wanted, self._judged, {}, describe(missing))
                 left = (task for task in self._tasks(fields) if task.key not in self._done)
                 lanes = [asyncio.ensure_future(self._lane(left, models, store, sink)) for _ in range(in_flight)]
-                ended = await asyncio.gather(*lanes, return_exceptions=True)
-                await sink.deliver()
+                async with self._beating(heartbeat):
+                    ended = await asyncio.gather(*lanes, return_exceptions=True)
+                    await sink.deliver()
             for error in ended:
                 if isinstance(error, ModelError):
                     stopped = describe(error)
                 elif isinstance(error, BaseException):
                     raise error
         return JudgingOutcome(self._wanted, self._judged, dict(self._errors), stopped)
+
+    @asynccontextmanager
+    async def _beating(self, heartbeat: Heartbeat) -> AsyncIterator[None]:
+        async def beat() -> None:
+            while True:
+                heartbeat.beat({"judging": True, "in_flight": {"judge": self._asking}})
+                await asyncio.sleep(_BEAT_EVERY_S)
+
+        task = asyncio.ensure_future(beat())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
     def _tasks(self, fields: Sequence[Mapping[str, Any]]) -> Iterator[_Task]:
         """Every reply before every judge, file by file; ``fields`` are the judges'."""
@@ -209,6 +249,7 @@ class _Stage:
             most_usd = getattr(asked, "most_usd", None)  # models without a price have none
             model = StoredModel(asked, store, task.repeat, "judge", subject=f"judgement:{task.key}", most_usd=most_usd)
             row = _row(task, entry, models[task.judge])
+            self._asking += 1
             try:
                 verdict = await judge(
                     model,
@@ -228,6 +269,8 @@ class _Stage:
                 row |= {"error_class": classify(error), "error": describe(error)}
             else:
                 row |= _verdict(verdict)
+            finally:
+                self._asking -= 1
             sink.add(JUDGEMENTS, row)
             self._judged += 1
             self._on_judged(self._judged, self._wanted)
@@ -244,6 +287,18 @@ async def _opened(out: Path, max_usd: float | None, replay: Path | None) -> Asyn
         yield store
     finally:
         store.close()
+
+
+@asynccontextmanager
+async def _closing(models: Sequence[ChatModel]) -> AsyncIterator[None]:
+    """Close the models' connections, where they have any, before the event loop ends that they belong to."""
+    try:
+        yield
+    finally:
+        for model in models:
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
 
 
 def _row(task: _Task, entry: JudgeEntry, model: ChatModel) -> dict[str, Any]:

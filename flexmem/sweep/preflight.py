@@ -1,30 +1,53 @@
-"""Asking every configured endpoint whether it is there, before anything is started or paid."""
+"""What is looked at before anything is started or paid: prices, the file of replies, and every configured endpoint."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from pathlib import Path
 
 from flexmem.llm.config import ModelConfig, make_model
+from flexmem.llm.http_chat import HttpChat
 from flexmem.llm.prices import find_price
+from flexmem.llm.reply_store import check_replay, check_store
+from flexmem.ports import ChatModel
 from flexmem.sweep.config import ConfigError, SweepConfig
 
 
-def check_models(config: SweepConfig) -> None:
-    """Check key and address of each model that a sweep uses, and its price where the sweep has a cap.
+def check_prices(models: Iterable[ModelConfig], max_usd: float | None) -> None:
+    """Check that the price of each model is known, where there is a cap.
+
+    Raises:
+        ConfigError: there is a cap, and the price of a model is not known.
+    """
+    for model in models if max_usd is not None else ():
+        if find_price(model) is None:
+            raise ConfigError(
+                f"engine.max_usd caps what the run costs, but the price of {model.model} is not known; give "
+                "`price` or `price_file` in its configuration (0 for a model that costs nothing), or no cap"
+            )
+
+
+def check_replies(store: Path, replay: Path | None) -> None:
+    """Open the file of replies that a run will use, and close it again: a message here says more than a service that
+    does not start.
+
+    Raises:
+        ReplyStoreError: it can't be read or written, or there is no such file to replay.
+    """
+    if replay is not None:
+        check_replay(replay)
+    elif store.exists():
+        check_store(store)
+
+
+def check_endpoints(models: Iterable[ModelConfig]) -> None:
+    """Check key and address of each model.
 
     Raises:
         ModelError: a key is missing, an endpoint does not answer, or it knows no such model; the message says what to
             do.
-        ConfigError: there is a cap, and the price of a model is not known.
     """
-    models = configured_models(config)
-    if config.engine.max_usd is not None:
-        for model in models:
-            if find_price(model) is None:
-                raise ConfigError(
-                    f"engine.max_usd caps what the run costs, but the price of {model.model} is not known; give "
-                    "`price` or `price_file` in its configuration (0 for a model that costs nothing), or no cap"
-                )
     for model in models:
         asyncio.run(_check(model))
 
@@ -39,14 +62,20 @@ def configured_models(config: SweepConfig) -> list[ModelConfig]:
     return [model for model in roles if model is not None]
 
 
-async def _check(config: ModelConfig) -> None:
-    if config.provider == "scripted":
-        return
-    from flexmem.llm.http_chat import HttpChat
+async def check_model(model: ChatModel) -> None:
+    """Ask a model's endpoint whether it is there; one that has none is.
 
-    model = make_model(config)
-    assert isinstance(model, HttpChat)
-    try:
+    Raises:
+        ModelError: a key is missing, the endpoint does not answer, or it knows no such model.
+    """
+    if isinstance(model, HttpChat):
         await model.preflight()
+
+
+async def _check(config: ModelConfig) -> None:
+    model = make_model(config)
+    try:
+        await check_model(model)
     finally:
-        await model.aclose()
+        if isinstance(model, HttpChat):
+            await model.aclose()

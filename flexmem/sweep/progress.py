@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
-from flexmem.sweep.judging import JudgingOutcome
+from flexmem.sweep.judging import JudgingOutcome, OnJudged
 from flexmem.sweep.stall import Stall
 
 _RATE_AFTER_S = 15.0  # start-up is no measure of what follows
@@ -14,8 +15,9 @@ _RATE_AFTER_S = 15.0  # start-up is no measure of what follows
 
 @dataclass
 class Progress:
-    """Where a sweep stands. ``planned`` counts all episodes of the plan, ``done`` those with a row, earlier runs'
-    included; ``stall`` is there while nothing moves.
+    """Where a stage of a sweep stands. ``planned`` counts all episodes of the plan, ``done`` those with a row, earlier
+    runs' included; in the stage after them, the judgements of the replies that are there. ``stall`` is there while
+    nothing moves.
     """
 
     planned: int
@@ -24,10 +26,11 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
     before: int = 0
     stall: Stall | None = None
+    of: Literal["episodes", "judgements"] = "episodes"
 
     @property
     def rate(self) -> float:
-        """Episodes a second in this run."""
+        """Episodes, or judgements, a second in this run."""
         return (self.done - self.before) / max(1e-9, time.monotonic() - self.started)
 
     @property
@@ -39,6 +42,20 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+
+
+def tell_judging(on_progress: OnProgress) -> OnJudged:
+    """Tell of judging as of any other stage; what is judged at the first call was so before."""
+    progress: Progress | None = None
+
+    def tell(done: int, wanted: int) -> None:
+        nonlocal progress
+        if progress is None:
+            progress = Progress(wanted, done, before=done, of="judgements")
+        progress.done = done
+        on_progress(progress)
+
+    return tell
 
 
 @dataclass(frozen=True)

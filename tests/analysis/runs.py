@@ -37,13 +37,19 @@ class RunFolder:
         cells: Iterable[Mapping[str, Any]],
         *,
         rewriting: Iterable[str] = (),
+        asking: Iterable[str] = (),
         notes: Iterable[str] = (),
         **other: Any,
     ) -> None:
         """Writes the manifest. A planned cell is a dict with at least ``arm`` and ``n``."""
         planned = [{"benchmark": "bench", "budget": None, "reader": None, "repeats": 1, **cell} for cell in cells]
         arms = {
-            cell["arm"]: {"rewrites_text": cell["arm"] in set(rewriting), "family": "x", "control": False}
+            cell["arm"]: {
+                "rewrites_text": cell["arm"] in set(rewriting),
+                "asks_per_call": cell["arm"] in set(asking),
+                "family": "x",
+                "control": False,
+            }
             for cell in planned
         }
         manifest = {

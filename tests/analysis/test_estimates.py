@@ -98,6 +98,33 @@ def test_what_can_be_detected_by_hand(folder: RunFolder) -> None:
     assert found.most == found.median
 
 
+def test_a_sweep_of_one_instance_detects_nothing(folder: RunFolder) -> None:
+    """Student's t has no degree of freedom then."""
+    (found,) = detectable(load(folder.path), {"bench": 1})
+    assert (found.clusters, found.comparisons, found.median, found.most) == (1, 1, None, None)
+
+
+def test_arms_that_answer_by_rule_are_no_calls(folder: RunFolder) -> None:
+    before = estimates(load(folder.path), {"bench": 10})
+    folder.plan([{"arm": arm, "n": 4, "reader": "m"} for arm in ("a", "b", "rule")])
+    by_rule = {**USAGE, "reader_output_tokens": 0, "usd": 0.0}
+    questions = [(instance, number) for instance in ("i1", "i2") for number in range(2)]
+    folder.write(
+        "episodes",
+        [episode("rule", f"{i}q{n}", instance=i, reader_input_tokens=0, **by_rule) for i, n in questions],
+    )
+    assert estimates(load(folder.path), {"bench": 10}) == before
+
+
+def test_a_reader_that_does_not_say_what_it_took_was_called(tmp_path: Path) -> None:
+    silent = RunFolder(tmp_path / "silent")
+    silent.plan([{"arm": "a", "n": 1, "reader": "m"}])
+    unknown = {**USAGE, "reader_output_tokens": None, "usd": None}
+    silent.write("episodes", [episode("a", "q", reader_input_tokens=None, **unknown)])
+    (reader,) = estimates(load(silent.path), {"bench": 3})
+    assert (reader.calls.value, reader.input_tokens.value) == (3, None)
+
+
 def test_one_instance_tells_no_spread(folder: RunFolder, tmp_path: Path) -> None:
     single = RunFolder(tmp_path / "single")
     single.plan([{"arm": arm, "n": 1, "reader": "m"} for arm in ("a", "b")])

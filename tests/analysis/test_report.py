@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from flexmem.analysis.formats import escape_latex
 from flexmem.analysis.frames import load
+from flexmem.analysis.manifest import RunError
 from flexmem.analysis.report import print_report, report_rows, to_csv, to_latex, to_markdown
 from flexmem.analysis.wording import budget_label, percent
+from flexmem.cli import app
 
 from .runs import Row, RunFolder, episode
 
@@ -72,9 +75,9 @@ def full(folder: RunFolder) -> RunFolder:
     return folder
 
 
-def printed(folder: RunFolder, width: int = 100) -> str:
+def printed(folder: RunFolder, width: int = 100, *, by_type: bool = False) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    print_report(load(folder.path), console)
+    print_report(load(folder.path), console, by_type=by_type)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -137,6 +140,60 @@ class TestRows:
         assert list(rows[0]) == KEYS
         assert len(rows) == 27
         assert (rows[6]["arm"], rows[6]["score"], rows[6]["reader"]) == ("fused_pieces.no_cues", "0.6", "")
+
+
+class TestByType:
+    def test_a_section_a_type_with_its_own_population_and_no_costs(self, full: RunFolder) -> None:
+        text = printed(full, by_type=True)
+        assert [line for line in text.splitlines() if "of type" in line] == [
+            "bench: questions of type other",
+            "bench: questions of type single",
+        ]
+        single = text[text.index("of type single") :]
+        line = line_of(single, "fused_pieces.no_cues", "Verbatim-evidence score")
+        assert line.split("  ")[-1].strip() == "100 [100, 100]"
+        assert "20 questions in 2 conversations\n" in single, "none of the other type is counted"
+        assert "Time per rendering" not in text
+        assert "Ten questions are [made up]." in text
+
+    def test_questions_of_a_type_differ_from_the_whole(self, folder: RunFolder) -> None:
+        folder.plan([{"arm": "a", "n": 2}])
+        seen = episode("a", "q1", question_type="one")
+        unseen = episode("a", "q2", question_type="two", evidence_visible=0, verbatim_evidence=0.0)
+        folder.write("episodes", [seen, unseen])
+        text = to_markdown(load(folder.path), by_type=True)
+        one, two = text.split("## bench: questions of type ")[1:]
+        assert "| a | 100 |" in one
+        assert "| a | 0.0 |" in two
+        assert "of type two" in to_latex(load(folder.path), by_type=True)
+
+    def test_the_command_in_each_form(self, full: RunFolder) -> None:
+        for form, mark in (
+            ("terminal", "bench: questions of type"),
+            ("md", "## bench: questions of type"),
+            ("csv", ""),
+        ):
+            command = ["report", str(full.path), "--by", "type", "--format", form]
+            result = CliRunner().invoke(app, command)
+            assert result.exit_code == 0, result.output
+            assert mark in result.stdout
+        assert result.stdout == to_csv(load(full.path)), "which has the types in any case"
+        assert CliRunner().invoke(app, ["report", str(full.path), "--by", "arm"]).exit_code == 2
+
+    def test_a_run_without_types_says_what_to_do(self, folder: RunFolder) -> None:
+        folder.plan([{"arm": "a", "n": 1}])
+        folder.write("episodes", [episode("a", "q1", question_type=None)])
+        with pytest.raises(RunError, match="no finished question has a type; leave `--by type` out"):
+            printed(folder, by_type=True)
+
+
+def test_costs_stand_in_the_plan_s_order_whatever_the_files_order(folder: RunFolder) -> None:
+    folder.plan([{"arm": arm, "n": 1, "reader": "r"} for arm in ("one", "two", "three")])
+    for arm in ("three", "one", "two"):
+        read: Row = {"reader": "r", "metric": "f1", "score": 1.0, "reader_input_tokens": 9, "reader_output_tokens": 1}
+        folder.write("episodes", [episode(arm, "q1", **read)])
+    table = to_markdown(load(folder.path)).split("**Reader tokens, in and out**")[1].split("\n\n")[1]
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| one", "| two", "| three"]
 
 
 class TestConsole:

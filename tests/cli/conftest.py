@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,11 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from flexmem.cli import app
+from flexmem.llm.config import make_model
+from flexmem.sweep.judging import judge_run
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import make_plan
-from tests.sweep.harness import SYNTHETIC, InProcess, sweep
+from tests.sweep.harness import LOCOMO, SYNTHETIC, InProcess, sweep
 
 SWEEP: dict[str, Any] = {
     "name": "test",
@@ -22,6 +24,22 @@ SWEEP: dict[str, Any] = {
     "arms": ["no_memory", "piece_retrieval", "flexa_piece"],
     "budgets": [400, "1k"],
 }
+
+SCRIPTED_JUDGES: list[dict[str, Any]] = [
+    {"label": "strict", "model": {"provider": "scripted", "model": "garbage"}},
+    {"label": "kind", "model": {"provider": "scripted", "model": "echo"}},
+]
+READ: dict[str, Any] = {
+    "name": "read",
+    "benchmarks": [LOCOMO],
+    "arms": ["piece_retrieval", "truncation"],
+    "budgets": [400],
+    "models": {
+        "reader": {"model": {"provider": "scripted", "model": "first_sentence"}},
+        "judges": SCRIPTED_JUDGES,
+    },
+}
+"""A sweep with a reader and two judges, over two conversations."""
 
 _FOREIGN = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "FLEXMEM_DATA", "RAY_ADDRESS", "COLUMNS", "FORCE_COLOR")
 
@@ -50,13 +68,44 @@ def finished(_finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(_finished, tmp_path / "run"))
 
 
+@pytest.fixture(scope="session")
+def _read(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of `READ` whose episodes are there and not judged, made once."""
+    out = tmp_path_factory.mktemp("read") / "run"
+    plan = make_plan(sweep(**READ))
+    write_manifest(out, plan_manifest(out, plan))
+    InProcess(plan, out).run()
+    return out
+
+
+@pytest.fixture(scope="session")
+def _judged(_read: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run of `READ`, made once."""
+    out = Path(shutil.copytree(_read, tmp_path_factory.mktemp("judged") / "run"))
+    plan = make_plan(sweep(**READ))
+    judge_run(plan.benchmarks, plan.config.models.judges, out, lambda entry: make_model(entry.model))
+    return out
+
+
+@pytest.fixture
+def read(_read: Path, tmp_path: Path) -> Path:
+    """A run of `READ` that is not judged yet, the test's own."""
+    return Path(shutil.copytree(_read, tmp_path / "read"))
+
+
+@pytest.fixture
+def judged(_judged: Path, tmp_path: Path) -> Path:
+    """A complete run of `READ`, the test's own."""
+    return Path(shutil.copytree(_judged, tmp_path / "judged"))
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[..., Path]:
-    """Writes `SWEEP`, with some keys changed, to a YAML file."""
+    """Writes `SWEEP`, or another sweep, with some keys changed, to a YAML file."""
 
-    def write(**changes: Any) -> Path:
+    def write(base: Mapping[str, Any] = SWEEP, **changes: Any) -> Path:
         path = tmp_path / "sweep.yaml"
-        path.write_text(yaml.safe_dump({**SWEEP, **changes}, sort_keys=False), "utf-8")
+        path.write_text(yaml.safe_dump({**base, **changes}, sort_keys=False), "utf-8")
         return path
 
     return write

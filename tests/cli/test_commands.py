@@ -151,6 +151,7 @@ def test_the_status_of_a_complete_run(flexmem: Flexmem, finished: Path) -> None:
             ("reader_input_tokens", "reader_output_tokens", "memory_input_tokens", "memory_output_tokens"), 0
         ),
         "usd": None,
+        "judgements": None,
         "failures": {},
         "errors": [],
     }
@@ -303,4 +304,5 @@ def test_every_command_has_a_help() -> None:
         text=True,
         check=True,
     ).stdout
-    assert all(command in shown for command in ("doctor", "data", "methods", "plan", "run", "status", "report"))
+    told = ("doctor", "data", "methods", "plan", "run", "status", "retry", "report", "compare", "collect", "rejudge")
+    assert all(f" {command} " in shown for command in (*told, "cache"))

@@ -248,3 +248,28 @@ def test_a_replay_answers_what_is_kept_and_sends_nothing(tmp_path: Path) -> None
 def test_a_replay_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReplyStoreError, match="holds no replies to replay"):
         ReplayStore(tmp_path / "none.sqlite")
+
+
+def test_what_may_have_been_charged_counts_with_the_most_that_it_can_cost(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    broke_off = Attempt(1, 1_000.0, 0.1, "Transient", None, Usage(), None)
+    unreadable = Attempt(2, 1_001.0, 0.1, "Malformed", 200, Usage(), None)
+    refused = Attempt(3, 1_002.0, 0.1, "Transient", 503, Usage(), None)
+
+    async def run() -> None:
+        store = SqliteReplyStore(path, "s", cap_usd=10.0)
+        call = Call("k1", "c1", "w", "m", "reader", most_usd=0.7)
+        await store.begin(call)
+        trail = (broke_off, unreadable, refused, attempt(4))
+        await store.finish(call, ChatReply("yes", "m", Usage(10, 5), "stop", attempts=4, trail=trail))
+        assert store.spent_usd == pytest.approx(0.7 + 0.7 + PRICE)
+        unpriced = Call("k2", "c2", "w", "m", "reader")
+        await store.begin(unpriced)
+        await store.give_up(unpriced, "Transient", (broke_off,))
+        assert store.spent_usd == pytest.approx(0.7 + 0.7 + PRICE)
+        store.close()
+
+    asyncio.run(run())
+    again = SqliteReplyStore(path, "t")
+    assert again.spent_usd == pytest.approx(0.7 + 0.7 + PRICE)
+    again.close()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from flexmem.analysis.cells import cells
 from flexmem.analysis.costs import costs, spent
 from flexmem.analysis.frames import load
 from flexmem.analysis.judged import agreements, cohen_kappa, judge_scores
 from flexmem.analysis.report import to_markdown
+from flexmem.cli import app
 from flexmem.llm import errors
+from flexmem.llm.config import ModelConfig, make_model
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.ports import Attempt, ChatReply, ChatRequest, Usage
 from flexmem.sweep import worker
@@ -24,6 +28,7 @@ from flexmem.sweep.judging import JudgingOutcome, judge_run
 from flexmem.sweep.ledger import REPLIES, export_calls
 from flexmem.sweep.manifest import RunFolderError, add_judges, plan_manifest
 from flexmem.sweep.plan import Plan, make_plan
+from flexmem.sweep.status import RATE_OVER_S, read_status
 
 from .harness import LOCOMO, InProcess, open_manifest, rows, sweep
 
@@ -221,6 +226,80 @@ def test_the_ledger_counts_what_was_sent_and_costs_say_their_denominator(plan: P
     assert len(rows(out, "calls")) == len(calls)
 
 
+def status(out: Path) -> dict[str, Any]:
+    """`read_status`, with what it counts of each judge as planned, done and failed."""
+    found = read_status(out)
+    by_judge = found["judgements"].pop("by_judge")
+    return found | {"by_judge": {row.pop("judge"): tuple(row.values()) for row in by_judge}}
+
+
+def test_a_run_is_complete_once_every_judge_has_judged_every_reply(plan: Plan, out: Path) -> None:
+    replies = len(judged(out))
+    found = status(out)
+    assert (found["done"], found["planned"]) == (len(rows(out, "episodes")),) * 2
+    assert not found["complete"]
+    assert found["by_judge"] == {"strict": (replies, 0, 0), "kind": (replies, 0, 0)}
+    by_judges(plan, out, {"strict": Judge("s", None, errors.Refused("I won't"))})
+    found = status(out)
+    assert not found["complete"]
+    assert found["by_judge"] == {"strict": (replies, replies, replies), "kind": (replies, 0, 0)}
+    by_judges(plan, out, both())
+    found = status(out)
+    assert found["complete"]
+    assert found["judgements"] == {
+        "planned": 2 * replies,
+        "done": 2 * replies,
+        "failed": replies,
+        "running": False,
+        "rate": None,
+        "eta_s": None,
+    }
+    result = CliRunner().invoke(app, ["status", str(out)])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert f"judge strict: {replies} of {replies} replies judged, {replies} of them without a verdict" in lines
+    assert f"judge kind: {replies} of {replies} replies judged" in lines
+
+
+def heard(out: Path) -> None:
+    """Wait for the heartbeat of a stage that has just begun."""
+    deadline = time.monotonic() + 30
+    while not read_status(out)["judgements"]["running"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_run_that_judges_says_so_and_how_fast(plan: Plan, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked from within a judge's call, when half is judged and on disk."""
+    replies = len(judged(out))
+    by_judges(plan, out, {"strict": Judge("s", lambda prompt: True)})
+    seen: list[tuple[dict[str, Any], list[str]]] = []
+
+    class Slow(Judge):
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            if not seen:
+                await asyncio.to_thread(heard, out)
+                seen.append((status(out), CliRunner().invoke(app, ["status", str(out)]).stdout.splitlines()))
+            return await super().complete(request)
+
+    told: list[tuple[int, int]] = []
+    judges = {"kind": Slow("k", lambda prompt: True)}
+    by_judges(plan, out, judges, in_flight=1, on_judged=lambda done, wanted: told.append((done, wanted)))
+    ((found, lines),) = seen
+    assert found["running"]
+    assert found["in_flight"] == {"judge": 1}
+    assert (found["workers"], found["stall"]) == (None, None)
+    found = found["judgements"]
+    assert (found["running"], found["done"], found["planned"]) == (True, replies, 2 * replies)
+    assert found["rate"] == pytest.approx(replies / RATE_OVER_S)
+    assert found["eta_s"] == pytest.approx(RATE_OVER_S)  # as many are to go as were judged in the last minute
+    assert f"judging: {found['rate']:.1f} judgements/s over the last minute, 60 s to go" in lines
+    assert any(line.startswith("in flight, ") and line.endswith(" s ago: 1 judge") for line in lines)
+    assert not any(line.startswith(("running", "workers")) for line in lines)
+    assert told == [(done, replies) for done in range(replies + 1)]
+    assert not list(out.glob("*activity*"))
+
+
 def test_kappa_by_hand() -> None:
     import numpy as np
 
@@ -229,3 +308,13 @@ def test_kappa_by_hand() -> None:
     assert cohen_kappa(left, right) == pytest.approx(0.5)
     assert cohen_kappa(left[:2], right[:2]) is None
     assert cohen_kappa(left[:0], right[:0]) is None
+
+
+def test_a_judge_whose_endpoint_is_gone_is_asked_for_nothing(plan: Plan, out: Path) -> None:
+    entries = plan.config.models.judges
+    gone = ModelConfig(model="m", base_url="http://127.0.0.1:9/v1", api_key_env="NO_KEY", timeout_s=2)
+    outcome = judge_run(plan.benchmarks, entries, out, lambda entry: make_model(gone))
+    assert "127.0.0.1:9" in outcome.stopped
+    assert not outcome.errors
+    assert not (out / "judgements").exists()
+    assert by_judges(plan, out, both()).complete
