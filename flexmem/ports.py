@@ -271,10 +271,11 @@ class Services:
     """What a method may use while it builds and reads a memory.
 
     ``model`` is the memory role's, None where none is configured; ``seed`` is the repeat's index, for whatever a method
-    draws at random.
+    draws at random; ``room`` is M in tokens, for methods that declare a build per budget, None for others.
     """
 
     embedder: Embedder
     open_index: IndexFactory
     model: ChatModel | None = None
     seed: int = 0
+    room: int | None = None

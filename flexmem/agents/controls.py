@@ -10,9 +10,9 @@ from flexmem.agents.choice_controls import CHOICE_CONTROLS
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.memory.assemble import assemble, total_tokens
 from flexmem.memory.base import IndexedBuild
-from flexmem.memory.baselines.dense_units import raw_fragment
 from flexmem.memory.protocol import MethodConfig, Rendering
 from flexmem.memory.selection import Selection, Stop, selection_fragments
+from flexmem.memory.unit_forms import raw_fragment
 from flexmem.ports import IndexConfig, Services
 
 CONTROLS: Mapping[str, str] = {

@@ -18,7 +18,7 @@ from flexmem import tokens
 from flexmem.history import AGENT_UNIT_TOKENS, ChatPacker
 from flexmem.memory.background import BackgroundLoop
 from flexmem.memory.chat import ChatMessage, Item, cut_to_fit, message_turn, newest_words, split_messages
-from flexmem.memory.protocol import Budget, BudgetError, MethodError, Query, Rendering, StateError
+from flexmem.memory.protocol import Budget, BudgetError, MemoryBuild, MethodError, Query, Rendering, StateError
 from flexmem.memory.registry import find_method
 from flexmem.memory.window import newest_unit_limit, window_units
 from flexmem.ports import ChatModel, Embedder, IndexConfig, Services
@@ -38,7 +38,7 @@ class Memory:
 
     The history is cut into units as it grows. The newest, within a quarter of the budget and at least the newest one,
     stay as they are; the others are written to the method once and shown through its rendering (docs/methods.md 0.6).
-    One call at a time.
+    A method that writes for a budget writes for the first call's. One call at a time.
 
     Args:
         method: a method's name (``flexmem methods``).
@@ -68,7 +68,9 @@ class Memory:
         if "reader" not in configured.info.tasks:
             raise MethodError(f"method {method!r} is for agents' steps, not for chat messages")
         self._embedder = embedder or _default_embedder()
-        self._build = configured.build(Services(self._embedder, self._open_index, model))
+        self._method, self._model = configured, model
+        self._room: int | None = None
+        self._build = self._new_build(None)  # refuses what is missing now, not at the first call
         self._role = role
         self._unit_tokens = unit_tokens
         self._packer: ChatPacker | None = None
@@ -112,6 +114,7 @@ class Memory:
             "unit_tokens": self._unit_tokens,
             "items": [_digest(item) for item in self._items] or self._restored,
             "written": self._written,
+            "room": self._room,
             "build": b64encode(self._build.state()).decode(),
         }
         return zlib.compress(json.dumps(state).encode())
@@ -127,13 +130,14 @@ class Memory:
         try:
             saved = json.loads(zlib.decompress(state))
             found, items, written = saved["format"], list(saved["items"]), int(saved["written"])
-            build, unit_tokens = b64decode(saved["build"]), saved["unit_tokens"]
+            build, unit_tokens, room = b64decode(saved["build"]), saved["unit_tokens"], saved.get("room")
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise StateError(f"the saved memory is damaged: {error}") from error
         if found != _STATE_FORMAT:
             raise StateError(f"the saved memory is of format {found}, wanted {_STATE_FORMAT}")
         if self._unit_tokens not in (None, unit_tokens):
             raise StateError(f"the saved memory has units of {unit_tokens} tokens, this one of {self._unit_tokens}")
+        self._room, self._build = room, self._new_build(room)
         self._background.run(self._build.restore(build))
         self._restored, self._written, self._unit_tokens = items, written, unit_tokens
 
@@ -150,6 +154,9 @@ class Memory:
             return shown
         # A unit once written is never recent again, whatever a larger budget would allow.
         first = max(len(units) - window_units([unit.tokens for unit in units], budget), self._written)
+        if self._room is None and self._method.info.build_per_budget:
+            self._room = budget - budget // 4  # the least that the recent window leaves
+            self._build = self._new_build(self._room)
         for unit in units[self._written : first]:
             await self._build.write(unit)
             self._written += 1
@@ -188,6 +195,9 @@ class Memory:
             packer.append([message_turn(m, f"m{self._turns + n}") for n, m in enumerate(item)])
             self._turns += len(item)
             self._items.append(item)
+
+    def _new_build(self, room: int | None) -> MemoryBuild:
+        return self._method.build(Services(self._embedder, self._open_index, self._model, room=room))
 
     def _open_index(self, config: IndexConfig) -> LocalIndex:
         return LocalIndex(config, self._embedder)

@@ -37,6 +37,16 @@ class Arm:
         return self.method is not None and (self.method.info.writes_with_model or self.method.info.reads_with_model)
 
     @property
+    def asks_per_call(self) -> bool:
+        """Whether what the memory model costs when a memory is read is each question's own."""
+        return self.method is not None and self.method.info.asks_per_call
+
+    @property
+    def build_per_budget(self) -> bool:
+        """Whether a history is written anew for every budget."""
+        return self.method is not None and self.method.info.build_per_budget
+
+    @property
     def rewrites_text(self) -> bool:
         """Whether the verbatim-evidence score does not apply (docs/methods.md E.6b)."""
         return self.method is not None and self.method.info.rewrites_text

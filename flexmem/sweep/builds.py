@@ -76,16 +76,22 @@ class BuildTools:
 
 
 async def finish_build(
-    arm: Arm, units: Sequence[Unit], tools: BuildTools, repeat: int, store: BuildStore, key: str
+    arm: Arm,
+    units: Sequence[Unit],
+    tools: BuildTools,
+    repeat: int,
+    store: BuildStore,
+    key: str,
+    room: int | None = None,
 ) -> FinishedBuild:
-    """Restore a build, or write it from its units; `keep` then saves it.
+    """Restore a build, or write it from its units; `keep` then saves it. ``room``: for a build per budget.
 
     Raises:
         KeptBuildError: the kept build is damaged.
     """
     meter = Meter()
     model = MeteredModel(tools.model, meter, tools.activity) if tools.model is not None else None
-    services = Services(tools.embedder, tools.open_index, model, repeat)
+    services = Services(tools.embedder, tools.open_index, model, repeat, room)
     start = tools.clock()
     build: MemoryBuild = _ControlMemory(services) if arm.method is None else arm.method.build(services)
     state = store.load(key) if arm.method is not None else None

@@ -27,7 +27,7 @@ from flexmem.sweep.builds import BuildStore, BuildTools, FinishedBuild, finish_b
 from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.failures import FINAL, classify, describe
 from flexmem.sweep.histories import History
-from flexmem.sweep.metered import cost
+from flexmem.sweep.metered import cost, metered_reading
 from flexmem.sweep.plan import BY_RULE, EpisodeTask, Group
 from flexmem.sweep.rendering_rows import RenderingRows
 from flexmem.sweep.sink import RowSink
@@ -114,7 +114,7 @@ async def run_group(group: Group, arm: Arm, benchmark: Benchmark, history: Histo
 async def _set_scene(group: Group, arm: Arm, benchmark: Benchmark, history: History, tools: RunTools) -> _Scene:
     activity, units = tools.build_tools.activity, history.instance.units
     with activity.during("writing", arm.name):
-        finished = await finish_build(arm, units, tools.build_tools, group.repeat, tools.store, group.build)
+        finished = await finish_build(arm, units, tools.build_tools, group.repeat, tools.store, group.build, group.room)
     with activity.during("history", f"{group.benchmark}/{group.instance}"):
         places, words, cut = history.lookups(finished.build)
         await tools.rows.add_pieces(tools.sink, cut, units, finished.build.pieces)
@@ -145,12 +145,18 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
     question = scene.instance.questions[task.question]
     room = task.budget
     start = time.perf_counter()
-    with tools.build_tools.activity.during("rendering", scene.arm.name):
+    with tools.build_tools.activity.during("rendering", scene.arm.name), metered_reading() as asked:
         rendering = await _render(scene, question, scene.history.question_vectors[task.question], room)
     render_ms = (time.perf_counter() - start) * 1e3
     row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
     row |= _measure(scene, task, question, rendering)
     row |= {"render_ms": render_ms, "metric": _headline(scene.arm, scene.benchmark, tools)}
+    row |= {
+        "memory_calls": asked.calls,
+        "memory_input_tokens": asked.input,
+        "memory_output_tokens": asked.output,
+        "memory_usd": asked.usd,
+    }
     tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering)
     if row["violation_tokens"]:
         row |= _failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
@@ -178,7 +184,8 @@ def _reader(arm: Arm, tools: RunTools) -> str | None:
 async def _render(scene: _Scene, question: Question, vector: VectorArray, room: int | None) -> Rendering:
     build = scene.finished.build
     if scene.arm.method is not None:
-        return await build.view().render(Query.question(question.text, vector), Budget(cast(int, room)))
+        query = Query.question(question.text, vector, question.asked_at)
+        return await build.view().render(query, Budget(cast(int, room)))
     if scene.arm.control == "no_memory" or scene.arm.answers_by_rule:
         return nothing()
     if scene.arm.control == "full_history":

@@ -38,7 +38,12 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
     fields = plan.fields_by_name()
     planned = plan.cells()
     arms = {
-        arm.name: {"rewrites_text": arm.rewrites_text, "family": arm.family, "control": arm.method is None}
+        arm.name: {
+            "rewrites_text": arm.rewrites_text,
+            "asks_per_call": arm.asks_per_call,
+            "family": arm.family,
+            "control": arm.method is None,
+        }
         for arm in plan.arms
     }
     digests = {loaded.name: loaded.benchmark.data_digest() for loaded in plan.benchmarks}
@@ -94,6 +99,11 @@ def add_judges(out: Path, benchmarks: Sequence[LoadedBenchmark], judges: Sequenc
         RunFolderError: not a run folder, another one's data, or a label that another judge has there.
     """
     manifest = read_manifest(out)
+    if not any(loaded.name in manifest["data_digests"] for loaded in benchmarks):
+        raise RunFolderError(
+            f"{out}: has replies to {', '.join(manifest['data_digests'])}, and the configuration names only "
+            f"{', '.join(loaded.name for loaded in benchmarks)}; give the run's own benchmarks"
+        )
     for loaded in benchmarks:
         known = manifest["data_digests"].get(loaded.name)
         if known is not None and known != loaded.benchmark.data_digest():
@@ -130,7 +140,7 @@ def read_manifest(out: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path}: is damaged: {error}") from error
     if found not in READABLE_VERSIONS:
-        readable = " and ".join(map(str, READABLE_VERSIONS))
+        readable = ", ".join(map(str, READABLE_VERSIONS))
         raise RunFolderError(
             f"{out}: holds results of schema version {found}, this flexmem reads {readable}; "
             "take another output folder, or the flexmem that made it"

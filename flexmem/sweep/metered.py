@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -63,6 +65,20 @@ def cost(trail: Sequence[Attempt]) -> float | None:
     return sum(attempt.usd or 0.0 for attempt in trail)
 
 
+_reading: ContextVar[Meter | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def metered_reading() -> Iterator[Meter]:
+    """Counts, beside its build's meter, what the memory model is asked for in this context and in tasks begun in it."""
+    meter = Meter()
+    token = _reading.set(meter)
+    try:
+        yield meter
+    finally:
+        _reading.reset(token)
+
+
 def _difference(now: Number | None, earlier: Number | None) -> Number | None:
     return None if now is None or earlier is None else now - earlier
 
@@ -85,4 +101,7 @@ class MeteredModel:
         with self._activity.during("memory_model"):
             reply = await self._model.complete(request)
         self._meter.note(reply)
+        reading = _reading.get()
+        if reading is not None:
+            reading.note(reply)
         return reply

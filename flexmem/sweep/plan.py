@@ -45,6 +45,8 @@ class Group:
     repeat: int
     build: str
     episodes: tuple[EpisodeTask, ...]
+    room: int | None = None
+    """M in tokens that the build is written for; None where it serves every budget."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,10 @@ class Plan:
                 questions = [question_digest(question) for question in instance.questions]
                 for arm in self.arms_at(loaded):
                     for repeat in range(self.config.repeats):
-                        group = self._group(loaded, instance, questions, arm, repeat, done)
-                        if group.episodes:
-                            yield group
+                        for budgets in self._budgets_by_build(arm):
+                            group = self._group(loaded, instance, questions, arm, repeat, budgets, done)
+                            if group.episodes:
+                                yield group
 
     def size(self, done: Collection[str] = ()) -> tuple[int, int]:
         """How many groups and episodes `groups` gives; a matter of multiplying where nothing is done yet."""
@@ -99,7 +102,8 @@ class Plan:
                 episodes += len(group.episodes)
             return groups, episodes
         builds = sum(
-            len(self.arms_at(loaded)) * sum(bool(one.questions) for one in loaded.instances.values())
+            sum(len(self._budgets_by_build(arm)) for arm in self.arms_at(loaded))
+            * sum(bool(one.questions) for one in loaded.instances.values())
             for loaded in self.benchmarks
         )
         return builds * self.config.repeats, sum(cell["n"] for cell in self.cells())
@@ -111,6 +115,11 @@ class Plan:
     def budgets(self, arm: Arm) -> Sequence[int | None]:
         """The budgets that an arm runs at; [None] for one without."""
         return self.config.budgets if arm.has_budget else [None]
+
+    def _budgets_by_build(self, arm: Arm) -> Sequence[Sequence[int | None]]:
+        """The budgets that each build of a history serves."""
+        budgets = self.budgets(arm)
+        return [[budget] for budget in budgets] if arm.build_per_budget else [budgets]
 
     def cells(self) -> list[dict[str, Any]]:
         """Planned cells for the manifest: benchmark, arm, budget, reader, repeats, n (episodes over all repeats)."""
@@ -131,8 +140,10 @@ class Plan:
             for budget in self.budgets(arm)
         ]
 
-    def build_fields(self, benchmark: str, instance: Instance, arm: Arm, repeat: int) -> dict[str, Any]:
-        """What a build is made of."""
+    def build_fields(
+        self, benchmark: str, instance: Instance, arm: Arm, repeat: int, room: int | None = None
+    ) -> dict[str, Any]:
+        """What a build is made of; ``room`` for a build per budget."""
         place = (benchmark, instance.instance_id)
         if place not in self._instances:
             self._instances[place] = instance_digest(instance)
@@ -146,6 +157,7 @@ class Plan:
             "memory_model": self.memory if arm.uses_memory_model else None,
             "prompts": all_prompts_digest() if arm.uses_memory_model else None,
             "repeat": repeat,
+            **({} if room is None else {"room": room}),
         }
 
     def fields_by_name(self) -> dict[str, Any]:
@@ -183,19 +195,21 @@ class Plan:
         questions: Sequence[str],
         arm: Arm,
         repeat: int,
+        budgets: Sequence[int | None],
         done: Collection[str],
     ) -> Group:
-        fields = self.build_fields(loaded.name, instance, arm, repeat)
+        room = budgets[0] if arm.build_per_budget else None  # a reader's room is its budget
+        fields = self.build_fields(loaded.name, instance, arm, repeat, room)
         build = build_key(fields)
         episodes = []
-        for budget in self.budgets(arm):
+        for budget in budgets:
             # One digest of what the cell's episodes share keeps a plan of a million episodes cheap.
             shared = digest({"build": build, "budget": budget, "reader": self.reader})
             for position, question in enumerate(questions):
                 key = episode_key({"cell": shared, "question": question})
                 if key not in done:
                     episodes.append(EpisodeTask(position, budget, key))
-        return Group(loaded.name, instance.instance_id, arm.name, repeat, build, tuple(episodes))
+        return Group(loaded.name, instance.instance_id, arm.name, repeat, build, tuple(episodes), room)
 
 
 def make_plan(config: SweepConfig) -> Plan:
@@ -307,9 +321,10 @@ async def _check_budgets(arms: Sequence[Arm], budgets: Sequence[int]) -> None:
     for arm in arms:
         if arm.method is None:
             continue
-        view = arm.method.build(Services(embedder, open_index, _NoModel())).view()
         for budget in budgets:
+            room = budget if arm.build_per_budget else None
             try:
+                view = arm.method.build(Services(embedder, open_index, _NoModel(), room=room)).view()
                 await view.render(query, Budget(budget))
             except BudgetError as error:
                 raise ConfigError(f"budget {budget} is too small for arm {arm.name!r}: {error}") from error

@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 3
-READABLE_VERSIONS = (1, 2, 3)
-"""A run of an older one is taken over: 1 had fresh parts only; 2 lacked the tables ``calls`` and ``judgements``, and
-the columns in `ADDED`, which are null in what it wrote.
+SCHEMA_VERSION = 4
+READABLE_VERSIONS = (1, 2, 3, 4)
+"""A run of an older one is taken over: 1 had fresh parts only; 2 lacked the tables ``calls`` and ``judgements``; what
+they lacked of the columns in `ADDED` is null in what they wrote.
 """
 ADDED: dict[str, tuple[str, ...]] = {
-    "episodes": ("reader_cached_tokens", "reader_reasoning_tokens"),
+    "episodes": (
+        "reader_cached_tokens",
+        "reader_reasoning_tokens",
+        "memory_calls",
+        "memory_input_tokens",
+        "memory_output_tokens",
+        "memory_usd",
+    ),
     "builds": ("memory_cached_tokens", "memory_reasoning_tokens", "usd", "phase"),
 }
 
@@ -67,6 +74,10 @@ EPISODES = pa.schema(
         ("reader_cached_tokens", pa.int64()),
         ("reader_reasoning_tokens", pa.int64()),
         ("usd", pa.float64()),  # of the reader's call, whoever paid for it first
+        ("memory_calls", pa.int64()),  # of the memory model while this episode's memory was rendered
+        ("memory_input_tokens", pa.int64()),
+        ("memory_output_tokens", pa.int64()),
+        ("memory_usd", pa.float64()),
         ("render_ms", pa.float64()),
         ("read_s", pa.float64()),
         ("build", pa.string()),

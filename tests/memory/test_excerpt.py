@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flexmem import tokens
 from flexmem.history import Unit
-from flexmem.memory.flexa.excerpt import excerpt
+from flexmem.memory.excerpt import excerpt
 from flexmem.memory.protocol import Resolution
 from tests.memory.contract import conversations, trajectories
 from tests.memory.examples import chat, table_of, words

@@ -12,10 +12,10 @@ from flexmem.history import Unit
 from flexmem.memory import registry
 from flexmem.memory.assemble import assemble
 from flexmem.memory.base import IndexedBuild
-from flexmem.memory.baselines.dense_units import raw_fragment
 from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering, Resolution
 from flexmem.memory.registry import MethodSpec
 from flexmem.memory.selection import Fragment
+from flexmem.memory.unit_forms import raw_fragment
 from flexmem.ports import IndexConfig, Services
 
 Render = Callable[["FakeBuild", Query, Budget], Rendering]

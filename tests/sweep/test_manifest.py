@@ -32,7 +32,12 @@ def test_a_manifest_says_what_a_run_is_made_of(out: Path) -> None:
     manifest = open_manifest(out, planned(budgets=[400, 800]))
     assert json.loads((out / MANIFEST).read_text("utf-8")) == json.loads(json.dumps(manifest)) == read_manifest(out)
     assert manifest["schema_version"] == SCHEMA_VERSION
-    assert manifest["arms"]["no_memory"] == {"rewrites_text": False, "family": "control arms", "control": True}
+    assert manifest["arms"]["no_memory"] == {
+        "rewrites_text": False,
+        "asks_per_call": False,
+        "family": "control arms",
+        "control": True,
+    }
     assert {"flexmem", "ray", "python", "pyarrow"} <= manifest["versions"].keys()
     assert [(cell["arm"], cell["budget"]) for cell in manifest["planned"]] == [
         ("no_memory", None),
@@ -93,7 +98,7 @@ def test_results_of_another_schema_version_are_refused(out: Path) -> None:
     manifest = open_manifest(out, planned())
     (out / MANIFEST).write_text(json.dumps(manifest | {"schema_version": 99}))
     said = refused(out, planned())
-    assert said.startswith(f"{out}: holds results of schema version 99, this flexmem reads 1 and 2 and 3;")
+    assert said.startswith(f"{out}: holds results of schema version 99, this flexmem reads 1, 2, 3, 4;")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"name": "x"}', '{"schema_version": 1}', "\udcff"])

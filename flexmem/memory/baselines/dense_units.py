@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from flexmem.history import Unit
 from flexmem.memory.assemble import assemble, require_room
 from flexmem.memory.base import IndexedBuild
-from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering, Resolution
+from flexmem.memory.filling import fill_by_rank
+from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering
 from flexmem.memory.registry import MethodSpec
-from flexmem.memory.selection import Fragment
-from flexmem.ports import IndexConfig, Services, VectorArray
+from flexmem.memory.unit_forms import raw_fragment
+from flexmem.memory.vectors import GrowingVectors
+from flexmem.ports import IndexConfig, Services
 from flexmem.retrieval.dense import inner_products
 from flexmem.retrieval.ordering import order_by_cosine
 
@@ -24,23 +24,18 @@ class DenseUnitsBuild(IndexedBuild):
 
     def __init__(self, config: DenseUnitsConfig, services: Services) -> None:
         super().__init__("dense_units", config, services, IndexConfig(dense=False))
-        self._vectors: list[VectorArray] = []
+        self.vectors = GrowingVectors(services.embedder.dimension)
+        """Row u is e(unit u)."""
 
     def view(self) -> DenseUnitsView:
         return DenseUnitsView(self)
 
-    @property
-    def vectors(self) -> VectorArray:
-        """Shape (units, dimension)."""
-        if not self._vectors:
-            return np.zeros((0, self.services.embedder.dimension), dtype=np.float32)
-        return np.stack(self._vectors)
-
     async def written(self, unit: Unit) -> None:
-        self._vectors.append((await self.services.embedder.embed([unit.text]))[0])
+        self.vectors.append((await self.services.embedder.embed([unit.text]))[0])
 
     async def restore_extra(self, extra: dict[str, object]) -> None:
-        self._vectors = list(await self.services.embedder.embed([unit.text for unit in self.units]))
+        for vector in await self.services.embedder.embed([unit.text for unit in self.units]):
+            self.vectors.append(vector)
 
 
 class DenseUnitsView:
@@ -53,21 +48,9 @@ class DenseUnitsView:
         """Units whole, in order of their cosine while they fit, shown in time order (`MemoryView.render`)."""
         require_room(budget.room, 0, "nothing")
         build = self._build
-        order = order_by_cosine(inner_products(build.vectors, query.vector)).tolist()
-        left = budget.room
-        chosen = []
-        for uid in order:
-            size = build.table.unit_tokens[uid]
-            if size <= left:
-                chosen.append(uid)
-                left -= size
+        order = order_by_cosine(inner_products(build.vectors.array, query.vector)).tolist()
+        chosen = fill_by_rank(order, build.table.unit_tokens.__getitem__, budget.room)
         return assemble([raw_fragment(build, uid) for uid in sorted(chosen)], ranking=order)
-
-
-def raw_fragment(build: IndexedBuild, uid: int) -> Fragment:
-    """A unit whole."""
-    unit = build.units[uid]
-    return Fragment(unit.text, unit.tokens, (uid,), Resolution.RAW, tuple(build.index.unit_pieces(uid)))
 
 
 METHODS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from flexmem.memory.assemble import assemble, require_room
 from flexmem.memory.base import IndexedBuild
-from flexmem.memory.baselines.dense_units import raw_fragment
 from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering, Resolution
 from flexmem.memory.registry import MethodSpec
 from flexmem.memory.selection import Fragment, Selection, Stop, group_fragment
+from flexmem.memory.unit_forms import raw_fragment
 from flexmem.ports import IndexConfig, Services
 
 _UP_TO_THE_FIRST_MISS = Stop(least_room=0, most_misses=1)

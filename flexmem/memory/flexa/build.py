@@ -8,8 +8,6 @@ import asyncio
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from flexmem.history import Unit
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.flexa.config import FlexaConfig
@@ -20,6 +18,7 @@ from flexmem.memory.flexa.rule_writer import RuleWriter
 from flexmem.memory.flexa.timeline import Entry, Timeline, record_entry
 from flexmem.memory.flexa.view import FlexaView
 from flexmem.memory.protocol import Budget, MethodError
+from flexmem.memory.vectors import GrowingVectors
 from flexmem.ports import IndexConfig, Services, VectorArray
 
 
@@ -38,7 +37,7 @@ class FlexaBuild(IndexedBuild):
         self.lines: list[Entry] = []
         self.writer: RecordWriter = self._make_writer()
         self._record: Record | None = None  # the newest: it outlives a failure to embed it, and is not written again
-        self._vectors = np.zeros((0, services.embedder.dimension), dtype=np.float32)
+        self._vectors = GrowingVectors(services.embedder.dimension)
         self._timelines: dict[str, Timeline] = {}
         self._merging = asyncio.Lock()
 
@@ -56,7 +55,7 @@ class FlexaBuild(IndexedBuild):
     @property
     def record_vectors(self) -> VectorArray:
         """e(record), shape (units, dimension)."""
-        return self._vectors[: len(self.records)]
+        return self._vectors.array
 
     async def written(self, unit: Unit) -> None:
         """Write the unit's record, link it and put its line on the timelines (docs/methods.md A.4)."""
@@ -107,11 +106,7 @@ class FlexaBuild(IndexedBuild):
 
     def _add(self, unit: Unit, record: Record, vector: VectorArray) -> None:
         self.links.add(record, vector, self.record_vectors)
-        if len(self.records) == len(self._vectors):
-            grown = np.zeros((max(16, 2 * len(self._vectors)), self._vectors.shape[1]), dtype=np.float32)
-            grown[: len(self._vectors)] = self._vectors
-            self._vectors = grown
-        self._vectors[len(self.records)] = vector
+        self._vectors.append(vector)
         self.records.append(record)
         line = record_entry(unit, record)
         self.lines.append(line)

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+
+from pydantic import Field, field_validator
 
 from flexmem.history import Unit
-from flexmem.llm.errors import Malformed, Refused
+from flexmem.memory.asking import MemoryModel, ReplyForm
 from flexmem.memory.flexa.config import FlexaConfig
 from flexmem.memory.flexa.records import ENTITIES, KEYWORDS, Record, first_words
 from flexmem.memory.flexa.rule_writer import RuleWriter
 from flexmem.memory.prompts import template
-from flexmem.ports import ChatModel, ChatRequest, Message
+from flexmem.ports import ChatModel
 
-ATTEMPTS = 2  # an unusable reply twice in a row means: the rule writes
 PROMPTS = ("flexa_record_agent", "flexa_record_reader", "flexa_merge")
 _RECORD_TOKENS = 1_000
 _MERGE_TOKENS = 600
 
-RECORD_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "record": {"type": "string"},
-        "keywords": {"type": "array", "items": {"type": "string"}},
-        "entities": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["record", "keywords", "entities"],
-    "additionalProperties": False,
-}
+
+class RecordReply(ReplyForm):
+    """What a record is asked for as."""
+
+    record: str
+    keywords: list[str] = Field(default_factory=list)
+    entities: list[str] = Field(default_factory=list)
+
+    @field_validator("record")
+    @classmethod
+    def _says_something(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("the record is empty")
+        return text
 
 
 class ModelWriter:
@@ -38,10 +41,9 @@ class ModelWriter:
     """
 
     def __init__(self, model: ChatModel, config: FlexaConfig, fallbacks: Counter[str]) -> None:
-        self._model = model
+        self._model = MemoryModel(model, fallbacks)
         self._config = config
         self._rule = RuleWriter(config.record_words, config.merge_words)
-        self._fallbacks = fallbacks
 
     async def write(self, unit: Unit, previous: str | None) -> Record:
         """The model's record, else the rule's (docs/methods.md A.8).
@@ -57,66 +59,26 @@ class ModelWriter:
             previous=previous or "(none)",
             unit=unit.text,
         )
-        for attempt in range(ATTEMPTS):
-            fields = _record_fields(await self._ask(prompt, _RECORD_TOKENS, RECORD_SCHEMA, attempt))
-            if fields is not None:
-                text = _dated(fields["record"], unit)
-                return Record(
-                    unit.uid,
-                    first_words(text, self._config.record_words),
-                    tuple(fields["keywords"][:KEYWORDS]),
-                    tuple(fields["entities"][:ENTITIES]),
-                )
-        self._fallbacks["record written by rule, not by the model"] += 1
-        return by_rule
+        reply = await self._model.fill(RecordReply, prompt, _RECORD_TOKENS, "record written by rule, not by the model")
+        if reply is None:
+            return by_rule
+        return Record(
+            unit.uid,
+            first_words(_dated(reply.record, unit), self._config.record_words),
+            tuple(reply.keywords[:KEYWORDS]),
+            tuple(reply.entities[:ENTITIES]),
+        )
 
     async def merge(self, texts: Sequence[str], labels: Sequence[str]) -> str:
         records = "\n".join(f"[{label}] {text}" for label, text in zip(labels, texts, strict=True))
         prompt = template("flexa_merge").substitute(words=self._config.merge_words, records=records)
-        for attempt in range(ATTEMPTS):
-            reply = await self._ask(prompt, _MERGE_TOKENS, None, attempt)
-            if reply is not None and reply.strip():
-                return first_words(reply, self._config.merge_cut_words)
-        self._fallbacks["records merged by rule, not by the model"] += 1
-        return await self._rule.merge(texts, labels)
+        reply = await self._model.text(prompt, _MERGE_TOKENS, "records merged by rule, not by the model")
+        if reply is None:
+            return await self._rule.merge(texts, labels)
+        return first_words(reply, self._config.merge_cut_words)
 
     def recall(self, unit: Unit) -> None:
         self._rule.recall(unit)
-
-    async def _ask(self, prompt: str, max_tokens: int, schema: dict[str, Any] | None, attempt: int) -> str | None:
-        """The reply's text; None where the model refused or answered in a form that is no answer. Other failures are
-        the caller's.
-        """
-        request = ChatRequest(
-            (Message("user", prompt),),
-            role="memory",
-            max_tokens=max_tokens,
-            temperature=0.0,
-            effort="low",
-            schema=schema,
-            sample=attempt,
-        )
-        try:
-            return (await self._model.complete(request)).text
-        except (Malformed, Refused):
-            return None
-
-
-def _record_fields(reply: str | None) -> dict[str, Any] | None:
-    """The reply's JSON object if it has the asked-for form; text around the object is forgiven."""
-    if reply is None or "{" not in reply:
-        return None
-    try:
-        fields, _ = json.JSONDecoder().raw_decode(reply[reply.index("{") :])
-    except (ValueError, RecursionError):  # a model that loops can nest brackets without end
-        return None
-    if not isinstance(fields, dict) or not isinstance(fields.get("record"), str) or not fields["record"].strip():
-        return None
-    for name in ("keywords", "entities"):
-        values = fields.setdefault(name, [])
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            return None
-    return fields
 
 
 def _dated(text: str, unit: Unit) -> str:

@@ -8,17 +8,15 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from flexmem.memory.assemble import assemble, require_room, total_tokens
-from flexmem.memory.flexa.excerpt import excerpt
+from flexmem.memory.fit_or_degrade import Forms, Plan, fit_or_degrade
 from flexmem.memory.flexa.timeline import Entry
-from flexmem.memory.flexa.unit_recovery import Forms, Plan, anchor_count, fit_or_degrade, rank_candidates
+from flexmem.memory.flexa.unit_recovery import anchor_count, rank_candidates
 from flexmem.memory.frame import DETAILS, TIMELINE, heading
 from flexmem.memory.protocol import Budget, Query, Rendering, Resolution
 from flexmem.memory.ranking import bm25_order
 from flexmem.memory.selection import Fragment, Selection, Stop, selection_fragments
-from flexmem.ports import FloatArray, VectorArray
+from flexmem.memory.unit_forms import Excerpts, raw_fragment
 from flexmem.retrieval.dense import inner_products
 
 if TYPE_CHECKING:
@@ -116,27 +114,15 @@ class FlexaView:
 
     def _forms(self, query: Query, shown: Sequence[Entry]) -> Forms:
         build = self._build
-        ranks: list[
-            tuple[FloatArray, VectorArray]
-        ] = []  # of all pieces against the excerpt's text, made when first asked
 
         def raw(uid: int) -> Fragment:
-            unit = build.units[uid]
-            return Fragment(unit.text, unit.tokens, (uid,), Resolution.RAW, tuple(build.index.unit_pieces(uid)))
-
-        def short(uid: int, limit: int) -> Fragment | None:
-            if not ranks:
-                ranks.append((build.index.bm25(query.excerpt_text), build.index.cosine(query.excerpt_vector)))
-            pieces = build.index.unit_pieces(uid)
-            span = slice(pieces.start, pieces.stop)
-            order = np.lexsort((-ranks[0][1][span], -ranks[0][0][span])) + pieces.start
-            return excerpt(build.table, uid, order.tolist(), limit, self._config.excerpt_min)
+            return raw_fragment(build, uid)
 
         def record(uid: int) -> Fragment:
             return _line_fragment(build.lines[uid])
 
         singles = {entry.uids[0]: entry.tokens for entry in shown if len(entry.uids) == 1}
-        return Forms(raw, short, record, singles)
+        return Forms(raw, Excerpts(build, query, self._config.excerpt_min), record, singles)
 
     # ------------------------------------------------------------ both
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexmem.memory.fit_or_degrade import Forms, Plan, fit_or_degrade
 from flexmem.memory.flexa.config import FlexaConfig
-from flexmem.memory.flexa.unit_recovery import Forms, Plan, anchor_count, fit_or_degrade, rank_candidates
+from flexmem.memory.flexa.unit_recovery import anchor_count, rank_candidates
 from flexmem.memory.protocol import Degraded, Resolution
 from flexmem.memory.selection import Fragment
 
