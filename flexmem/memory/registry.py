@@ -29,6 +29,7 @@ BUILTIN = (
     "flexmem.memory.baselines.dense_units",
     "flexmem.memory.baselines.dense_pieces",
     "flexmem.memory.baselines.hybrid_pieces",
+    "flexmem.memory.fused.fused_pieces",
 )
 
 
