@@ -17,6 +17,7 @@ from typing import Any
 
 from flexmem import tokens
 from flexmem.llm.errors import ModelConfigurationError, ModelError, Refused
+from flexmem.llm.form_filler import stated_length
 from flexmem.llm.prices import StatedPrice, TokenPrice
 from flexmem.ports import Attempt, ChatReply, ChatRequest, Role, Usage
 
@@ -169,7 +170,8 @@ def refuse(request: ChatRequest) -> str:
     raise Refused(f"the scripted model refuses every call (this one for the role {request.role}).")
 
 
-RULES: dict[str, Rule] = {rule.__name__: rule for rule in (echo, first_sentence, json_record, garbage, refuse)}
+_ALL = (echo, first_sentence, json_record, stated_length, garbage, refuse)
+RULES: dict[str, Rule] = {rule.__name__: rule for rule in _ALL}
 
 
 def _prompt_tokens(request: ChatRequest) -> int:

@@ -30,6 +30,7 @@ BUILTIN = (
     "flexmem.memory.baselines.dense_pieces",
     "flexmem.memory.baselines.hybrid_pieces",
     "flexmem.memory.fused.fused_pieces",
+    "flexmem.memory.baselines.tool_memory.methods",
 )
 
 

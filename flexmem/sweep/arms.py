@@ -47,6 +47,11 @@ class Arm:
         return self.method is not None and self.method.info.build_per_budget
 
     @property
+    def has_tools(self) -> bool:
+        """Whether a reader may use tools of the memory before it answers."""
+        return self.method is not None and self.method.info.tools
+
+    @property
     def rewrites_text(self) -> bool:
         """Whether the verbatim-evidence score does not apply (docs/methods.md E.6b)."""
         return self.method is not None and self.method.info.rewrites_text

@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flexmem.errors import FlexmemError
 from flexmem.sweep.config import ConfigError, EngineEntry
 
 
 class RayMissingError(ConfigError):
     """Ray is not installed."""
+
+
+class ClusterError(FlexmemError):
+    """Ray can't be started or joined."""
 
 
 def import_ray() -> Any:
@@ -36,6 +41,9 @@ def import_ray() -> Any:
 def ray_cluster(engine: EngineEntry) -> Iterator[Any]:
     """Ray, connected: to the address in the configuration or RAY_ADDRESS, else to one of our own that ends with the
     block.
+
+    Raises:
+        ClusterError: it does not start in time, or there is no cluster at the address.
     """
     ray = import_ray()
     address = engine.address or os.environ.get("RAY_ADDRESS")
@@ -43,15 +51,21 @@ def ray_cluster(engine: EngineEntry) -> Iterator[Any]:
         yield ray
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address:
-        ray.init(address=address, **options)
-    else:
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            object_store_memory=engine.object_store_mb * 2**20,
-            **options,
-        )
+    if not address:
+        memory = engine.object_store_mb * 2**20
+        options |= {"include_dashboard": False, "object_store_memory": memory}
+    try:
+        ray.init(address=address or "local", **options)
+    except Exception as error:  # Ray's own here are bare exceptions
+        said = " ".join(str(error).split())
+        if address:
+            raise ClusterError(
+                f"there is no Ray cluster at {address} that can be joined; see engine.address or RAY_ADDRESS ({said})"
+            ) from error
+        raise ClusterError(
+            "Ray did not start on this machine; it has little time to, so give the command again when the machine has "
+            f"less to do. Its logs lie in RAY_TMPDIR, else in /tmp/ray ({said})"
+        ) from error
     try:
         yield ray
     finally:

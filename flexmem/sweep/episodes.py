@@ -15,19 +15,21 @@ from flexmem.agents.choice_controls import reply_by_rule
 from flexmem.agents.controls import full_history, nothing, oracle_evidence
 from flexmem.agents.evidence import EvidenceMap
 from flexmem.agents.reader import answer
+from flexmem.agents.tool_reader import answer_with_tools
 from flexmem.benchmarks.protocol import Benchmark, Instance, Question
 from flexmem.llm.errors import ModelError
 from flexmem.llm.stored import for_subject
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.protocol import Budget, Query, Rendering
-from flexmem.ports import Attempt, ChatModel, ChatReply, Usage, VectorArray
+from flexmem.memory.tools import ToolView
+from flexmem.ports import Attempt, ChatModel, ChatReply, Usage
 from flexmem.sweep.arms import Arm
 from flexmem.sweep.build_rows import BuildRows
 from flexmem.sweep.builds import BuildStore, BuildTools, FinishedBuild, finish_build, keep
 from flexmem.sweep.config import SweepConfig
 from flexmem.sweep.failures import FINAL, classify, describe
 from flexmem.sweep.histories import History
-from flexmem.sweep.metered import cost, metered_reading
+from flexmem.sweep.metered import TimedModel, cost, metered_reading
 from flexmem.sweep.plan import BY_RULE, EpisodeTask, Group
 from flexmem.sweep.rendering_rows import RenderingRows
 from flexmem.sweep.sink import RowSink
@@ -143,27 +145,35 @@ async def _lane(tasks: Iterator[EpisodeTask], scene: _Scene, tools: RunTools, co
 
 async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[str, Any]:
     question = scene.instance.questions[task.question]
-    room = task.budget
+    reading: dict[str, Any] = {}
     start = time.perf_counter()
-    with tools.build_tools.activity.during("rendering", scene.arm.name), metered_reading() as asked:
-        rendering = await _render(scene, question, scene.history.question_vectors[task.question], room)
-    render_ms = (time.perf_counter() - start) * 1e3
+    with metered_reading() as asked:
+        if scene.arm.has_tools and tools.reader is not None:
+            renderings, reading = await _read_with_tools(scene, question, task, tools)
+        else:
+            with tools.build_tools.activity.during("rendering", scene.arm.name):
+                renderings = (await _render(scene, question, task),)
+    seconds = time.perf_counter() - start - reading.get("read_s", 0.0)
     row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
-    row |= _measure(scene, task, question, rendering)
-    row |= {"render_ms": render_ms, "metric": _headline(scene.arm, scene.benchmark, tools)}
+    row |= _measure(scene, task, question, renderings)
+    row |= {"render_ms": seconds * 1e3, "metric": _headline(scene.arm, scene.benchmark, tools)}
     row |= {
         "memory_calls": asked.calls,
         "memory_input_tokens": asked.input,
         "memory_output_tokens": asked.output,
         "memory_usd": asked.usd,
     }
-    tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering)
+    for call, rendering in enumerate(renderings):
+        tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering, call)
     if row["violation_tokens"]:
+        row |= reading
         row |= _failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
+    elif reading:
+        row |= reading
     elif scene.arm.answers_by_rule:
         row |= _answer_by_rule(scene, question)
     elif tools.reader is not None:
-        row |= await _read(scene, question, task.key, rendering, tools)
+        row |= await _read(scene, question, task.key, renderings[-1], tools)
     else:
         row["score"] = row["verbatim_evidence"]
     return row
@@ -181,11 +191,14 @@ def _reader(arm: Arm, tools: RunTools) -> str | None:
     return BY_RULE if arm.answers_by_rule else None
 
 
-async def _render(scene: _Scene, question: Question, vector: VectorArray, room: int | None) -> Rendering:
-    build = scene.finished.build
+def _query(scene: _Scene, question: Question, task: EpisodeTask) -> Query:
+    return Query.question(question.text, scene.history.question_vectors[task.question], question.asked_at)
+
+
+async def _render(scene: _Scene, question: Question, task: EpisodeTask) -> Rendering:
+    build, room = scene.finished.build, task.budget
     if scene.arm.method is not None:
-        query = Query.question(question.text, vector, question.asked_at)
-        return await build.view().render(query, Budget(cast(int, room)))
+        return await build.view().render(_query(scene, question, task), Budget(cast(int, room)))
     if scene.arm.control == "no_memory" or scene.arm.answers_by_rule:
         return nothing()
     if scene.arm.control == "full_history":
@@ -193,10 +206,14 @@ async def _render(scene: _Scene, question: Question, vector: VectorArray, room: 
     return oracle_evidence(cast(IndexedBuild, build), scene.places, question.evidence, cast(int, room))
 
 
-def _measure(scene: _Scene, task: EpisodeTask, question: Question, rendering: Rendering) -> dict[str, Any]:
-    """What the harness itself measures on a rendering: its count, and what of evidence and answer it shows."""
+def _measure(scene: _Scene, task: EpisodeTask, question: Question, renderings: Sequence[Rendering]) -> dict[str, Any]:
+    """What the harness itself measures: of the last rendering its count, and what of evidence and answer it shows; of
+    the worst, how much it is over its room.
+    """
+    rendering = renderings[-1]
     counted = tokens.count(rendering.text)
-    over = max(0, counted - task.budget) if task.budget is not None else 0
+    most = max(counted, *(tokens.count(earlier.text) for earlier in renderings[:-1])) if renderings[1:] else counted
+    over = max(0, most - task.budget) if task.budget is not None else 0
     applies = question.scored_by_evidence and not scene.arm.rewrites_text
     seen = scene.places.by_provenance(question.evidence, rendering.shown_pieces())
     wanted = answer_words(question.answer or "")
@@ -242,13 +259,45 @@ async def _read(scene: _Scene, question: Question, key: str, rendering: Renderin
         if classify(error) not in FINAL:
             raise
         return _unanswered(error) | {"read_s": time.perf_counter() - start}
-    scores = scene.benchmark.score(question, reply.text, seed)
+    return _scored(scene, question, reply) | {"read_s": time.perf_counter() - start}
+
+
+async def _read_with_tools(
+    scene: _Scene, question: Question, task: EpisodeTask, tools: RunTools
+) -> tuple[Sequence[Rendering], dict[str, Any]]:
+    """As `_read`, by a reader that may use the memory's tools; also what the memory showed for each of its calls."""
+    entry = tools.config.models.reader
+    assert entry is not None
+    assert tools.reader is not None
+    seed = scene.group.repeat
+    timed = TimedModel(for_subject(tools.reader, f"episode:{task.key}"), tools.build_tools.activity)
+    view = cast(ToolView, scene.finished.build.view())
+    query, budget = _query(scene, question, task), Budget(cast(int, task.budget))
+    try:
+        found = await answer_with_tools(
+            timed,
+            scene.benchmark.reader_prompt(scene.instance, question, seed),
+            view,
+            query,
+            budget,
+            max_tokens=entry.max_tokens,
+            effort=entry.effort,
+        )
+    except ModelError as error:
+        if classify(error) not in FINAL:
+            raise
+        return [await view.render(query, budget)], _unanswered(error) | {"read_s": timed.seconds}
+    return found.renderings, _scored(scene, question, found.reply) | {"read_s": timed.seconds}
+
+
+def _scored(scene: _Scene, question: Question, reply: ChatReply) -> dict[str, Any]:
+    """A reply, its scores and what it took."""
+    scores = scene.benchmark.score(question, reply.text, scene.group.repeat)
     return {
         "reply": reply.text,
         "score": scores[scene.benchmark.metrics[0]],
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
         **_reading(reply.usage, reply.trail),
-        "read_s": time.perf_counter() - start,
         "attempts": reply.attempts,
     }
 

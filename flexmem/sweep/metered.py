@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -57,10 +58,10 @@ def add(total: Number | None, more: Number | None) -> Number | None:
 
 
 def cost(trail: Sequence[Attempt]) -> float | None:
-    """USD of one reply, with what was sent in vain before it; None where the reply's own price is unknown. An attempt
-    that failed costs what the endpoint said, which is mostly nothing.
+    """USD of a reply, or of several, with what was sent in vain before; None where a reply's own price is unknown. An
+    attempt that failed costs what the endpoint said, which is mostly nothing.
     """
-    if not trail or trail[-1].usd is None:
+    if not trail or any(attempt.usd is None and attempt.outcome == "reply" for attempt in trail):
         return None
     return sum(attempt.usd or 0.0 for attempt in trail)
 
@@ -105,3 +106,26 @@ class MeteredModel:
         if reading is not None:
             reading.note(reply)
         return reply
+
+
+class TimedModel:
+    """A reader's model: passes calls on and sums the seconds that they take."""
+
+    def __init__(self, model: ChatModel, activity: Activity) -> None:
+        self._model = model
+        self._activity = activity
+        self.name = model.name
+        self.seconds = 0.0
+
+    def describe(self) -> Mapping[str, Any]:
+        """The model's own."""
+        return self._model.describe()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The model's reply."""
+        start = time.perf_counter()
+        try:
+            with self._activity.during("reader"):
+                return await self._model.complete(request)
+        finally:
+            self.seconds += time.perf_counter() - start

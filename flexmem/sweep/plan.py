@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from flexmem.agents import reader as reader_prompts
+from flexmem.agents.tool_reader import tool_digest
 from flexmem.benchmarks.protocol import Benchmark, DataError, DataMissingError, Instance
 from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark
 from flexmem.llm.config import make_model
@@ -204,7 +205,10 @@ class Plan:
         episodes = []
         for budget in budgets:
             # One digest of what the cell's episodes share keeps a plan of a million episodes cheap.
-            shared = digest({"build": build, "budget": budget, "reader": self.reader})
+            shared_by = {"build": build, "budget": budget, "reader": self.reader}
+            if arm.has_tools and self.reader is not None:
+                shared_by["tools"] = tool_digest()
+            shared = digest(shared_by)
             for position, question in enumerate(questions):
                 key = episode_key({"cell": shared, "question": question})
                 if key not in done:

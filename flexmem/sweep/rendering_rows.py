@@ -42,8 +42,10 @@ class RenderingRows:
         for unit in units:
             sink.add("pieces", _text_row(cut, "header", unit.uid, tokens.count(unit.header), unit.header))
 
-    def add_rendering(self, sink: RowSink, episode: str, build: str, cut: str, rendering: Rendering) -> None:
-        """Keep one rendering; lines that are not made of pieces are kept as text of their own."""
+    def add_rendering(
+        self, sink: RowSink, episode: str, build: str, cut: str, rendering: Rendering, call: int = 0
+    ) -> None:
+        """Keep one rendering, the episode's ``call``-th; lines that are not made of pieces are kept as texts."""
         blocks = []
         for resolution, run in _runs(rendering.blocks):
             text = None
@@ -66,7 +68,7 @@ class RenderingRows:
             "renderings",
             {
                 "episode": episode,
-                "call": 0,
+                "call": call,
                 "build": build,
                 "cut": cut,
                 "digest": text_digest(rendering.text),

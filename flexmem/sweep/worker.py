@@ -105,6 +105,13 @@ class EpisodeWorker:
         )
         return await run_group(group, self._arms[group.arm], self._benchmarks[group.benchmark], history, tools)
 
+    async def aclose(self) -> None:
+        """Close the models' connections. A process that ends with its worker needs no such call."""
+        for model in (self._reader, self._memory):
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
     def _kept(self, model: ChatModel | None, repeat: int, subject: str = "") -> ChatModel | None:
         """The model behind the reply store; each repeat draws its own replies."""
         if model is None or self._replies is None:

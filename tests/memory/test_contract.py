@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexmem.llm.scripted import ScriptedModel
+from flexmem.contract.cases import Case, cases
+from flexmem.contract.checks import CHECKS, new_build, read, run, write
 from flexmem.memory.protocol import Budget, TaskKind
 from flexmem.memory.registry import ConfiguredMethod, find_method, methods
 
-from .contract import CHECKS, Case, cases, read, run, services, write
 from .examples import TOPICS, history
 
 BY_MODEL = {"writer": "model"}
@@ -50,9 +50,10 @@ def digest_of_all_renderings() -> str:
         case = Case(kind, tuple(history(5, kind, 40)), TOPICS[:2], budgets, task, 0)
 
         async def shown(name: str = name, case: Case = case) -> str:
-            build = configured(name).build(services(ScriptedModel("json_record")))
+            method = configured(name)
+            build = new_build(method, case)
             await write(build, case.units)
-            return repr(await read(build, case))
+            return repr(await read(method, build, case))
 
         digest.update(asyncio.run(shown()).encode())
     return digest.hexdigest()

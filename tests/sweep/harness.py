@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexmem.benchmarks.protocol import Instance, Question
-from flexmem.ports import Embedder, IndexConfig, VectorArray
+from flexmem.ports import Embedder, IndexConfig, ReplyStore, VectorArray
 from flexmem.retrieval.index import IndexSnapshot, LocalIndex
 from flexmem.sweep.config import SweepConfig, parse_config
 from flexmem.sweep.manifest import plan_manifest, write_manifest
@@ -62,13 +62,14 @@ class WordEmbedder:
 
 @dataclass
 class InProcess:
-    """A worker on a plan, as an engine would drive it. ``parts`` counts what was delivered, ``snapshots`` what was
-    indexed.
+    """A worker on a plan, as an engine would drive it; ``replies`` keeps what models answer. ``parts`` counts what was
+    delivered, ``snapshots`` what was indexed.
     """
 
     plan: Plan
     out: Path
     embedder: Embedder = field(default_factory=WordEmbedder)
+    replies: ReplyStore | None = None
     parts: int = 0
     snapshots: Counter[tuple[str, IndexConfig]] = field(default_factory=Counter)
 
@@ -80,6 +81,7 @@ class InProcess:
             fetch_instance=self._instance,
             fetch_snapshot=self._snapshot,
             deliver=self._deliver,
+            replies=self.replies,
         )
 
     def run(self) -> Counter[str]:
@@ -92,8 +94,11 @@ class InProcess:
 
     async def _run(self, groups: Iterable[Group]) -> Counter[str]:
         counts: Counter[str] = Counter()
-        for group in groups:
-            counts.update(await self.worker.run(group))
+        try:
+            for group in groups:
+                counts.update(await self.worker.run(group))
+        finally:
+            await self.worker.aclose()
         return counts
 
     async def _together(self, groups: Sequence[Group]) -> Counter[str]:

@@ -28,6 +28,19 @@ def test_a_minimal_sweep_has_the_defaults(tmp_path: Path) -> None:
     assert [arm.name for arm in sweep.arms] == ["truncation"]
 
 
+def test_a_merge_key_brings_in_a_mapping_whose_keys_may_be_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    judges = "judges: [{label: j, model: {<<: *m, model: other}}]"
+    path.write_text(f"{TEXT}models:\n  reader: {{model: &m {{model: one, temperature: 0}}}}\n  {judges}\n")
+    models = load_config(path).models
+    assert models.reader is not None
+    assert (models.reader.model.model, models.reader.model.temperature) == ("one", 0)
+    assert (models.judges[0].model.model, models.judges[0].model.temperature) == ("other", 0)
+    path.write_text(path.read_text().replace("model: other", "model: other, model: third"))
+    with pytest.raises(ConfigError, match="key 'model' stands twice"):
+        load_config(path)
+
+
 def test_overrides_replace_top_level_keys(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text(TEXT)

@@ -10,6 +10,8 @@ import pytest
 from flexmem import tokens
 from flexmem.analysis.costs import costs
 from flexmem.analysis.frames import load
+from flexmem.llm.form_filler import stated_length
+from flexmem.llm.scripted import ScriptedModel
 from flexmem.memory import registry
 from flexmem.memory.assemble import assemble
 from flexmem.memory.base import IndexedBuild
@@ -26,6 +28,7 @@ from flexmem.memory.protocol import (
 from flexmem.memory.registry import MethodSpec
 from flexmem.memory.selection import Fragment
 from flexmem.ports import ChatRequest, IndexConfig, Message, Services
+from flexmem.sweep import worker
 from flexmem.sweep.plan import make_plan
 
 from .harness import InProcess, open_manifest, rows, sweep
@@ -109,3 +112,42 @@ def test_what_each_question_asks_is_in_its_row(monkeypatch: pytest.MonkeyPatch, 
     for cost in costs(load(tmp_path)):
         assert cost.ask_tokens == cost.tokens == cost.tokens_alone == pytest.approx(mean)
         assert cost.build_tokens == 0
+
+
+def test_a_reader_with_tools_leaves_a_rendering_for_each_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def answers(request: ChatRequest) -> str:
+        if request.role == "memory":
+            return stated_length(request)
+        used = request.messages[-1].content.count("memory_expand {")
+        return '{"tool": "memory_expand", "arguments": {"unit_id": 0}}' if not used else "On the stove."
+
+    monkeypatch.setattr(worker, "make_model", lambda config: ScriptedModel(answers))
+    models = {"reader": {"model": {"provider": "scripted", "model": "echo"}}, **MEMORY}
+    plan = make_plan(sweep(arms=["tool_memory", "piece_retrieval"], budgets=[2_000], models=models))
+    InProcess(plan, tmp_path).run()
+    shown = {(row["episode"], row["call"]): row["tokens_by_resolution"] for row in rows(tmp_path, "renderings")}
+    for row in rows(tmp_path, "episodes"):
+        calls = 2 if row["arm"] == "tool_memory" else 1
+        assert [call for episode, call in shown if episode == row["episode"]] == list(range(calls))
+        assert row["reply"].startswith("On the stove.") if calls == 2 else row["reply"]
+        assert row["attempts"] == calls
+        if calls == 2:
+            assert "raw" not in {part["name"] for part in shown[row["episode"], 0]}
+            assert "raw" in {part["name"] for part in shown[row["episode"], 1]}
+            assert row["reader_input_tokens"] > 2 * row["memory_tokens"] - 2_000
+            assert row["memory_tokens"] <= 2_000
+
+
+def test_the_tools_wording_is_part_of_the_keys_of_arms_that_have_them_and_of_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = {"reader": {"model": {"provider": "scripted", "model": "echo"}}, **MEMORY}
+
+    def keys(arm: str) -> set[str]:
+        plan = make_plan(sweep(arms=[arm], models=models))
+        return {task.key for group in plan.groups() for task in group.episodes}
+
+    before = keys("tool_memory"), keys("piece_retrieval")
+    monkeypatch.setattr("flexmem.sweep.plan.tool_digest", lambda: "another")
+    assert keys("tool_memory").isdisjoint(before[0])
+    assert keys("piece_retrieval") == before[1]

@@ -11,6 +11,7 @@ from datetime import date, timedelta
 _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name} | {
     name.lower(): number for number, name in enumerate(calendar.month_abbr) if name
 }
+_MONTHS["sept"] = 9
 _WEEKDAYS = {name.lower(): number for number, name in enumerate(calendar.day_name)}
 _NUMBERS = {
     word: number
@@ -26,7 +27,7 @@ _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _ABSOLUTE = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\b{_YEAR}[-/.](?P<number>[01]?\d)[-/.]{_DAY}\b",
+        rf"\b{_YEAR}[-/.](?P<number>[01]?\d)[-/.]{_DAY}(?!\d)",
         rf"\b{_DAY}(?: of)? {_MONTH},? ?{_YEAR}\b",
         rf"\b{_MONTH} {_DAY},? {_YEAR}\b",
     )
@@ -39,7 +40,7 @@ _YEAR_ALONE = re.compile(rf"\b{_YEAR}\b")
 # "May", "march" and the short names are words as well: alone, a month counts where it is written as a name and a word
 # before it says that a time is meant.
 _MONTH_ALONE = re.compile(
-    r"\b(?:in|of|since|during|until|till|by|early|late|mid|last|this|around|before|after|from|between|and)[ -]"
+    r"\b(?i:in|of|since|during|until|till|by|early|late|mid|last|this|around|before|after|from|between|and)[ -]"
     r"(?P<month>" + "|".join(name for name in calendar.month_name if name) + r")\b"
 )
 _AGO = re.compile(

@@ -1,0 +1,5 @@
+"""``python -m flexmem``: the command line."""
+
+from flexmem.cli import main
+
+main()
