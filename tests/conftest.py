@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("flexmem", deadline=None)
+settings.load_profile("flexmem")
 
 _DATA = os.environ.get("FLEXMEM_DATA")
 

@@ -76,8 +76,9 @@ def _incomplete(cells: Sequence[Cell]) -> Iterator[str]:
     if not incomplete:
         return
     yield (
-        f"{INCOMPLETE} Incomplete: scores are withheld until all planned episodes are there; two figures are the score "
-        "if all that is missing got 0, and if it got 1. Times and utilisation are of what is there."
+        f"{INCOMPLETE} Withheld, for the reasons below: no score until all planned episodes are there, and none over "
+        "several metrics. Two figures are the score if all that is missing got 0, and if it got 1. Times and "
+        "utilisation are of what is there."
     )
     several = _several(cells)
     yield from _at_most(

@@ -46,9 +46,20 @@ def order_by_score(scores: FloatArray) -> IntArray:
     return order
 
 
-def order_pieces(bm25: FloatArray, cosine: VectorArray) -> IntArray:
-    """All pieces by (-bm25, -cosine, index); shape (n,)."""
-    order = order_by_cosine(cosine)
+def score_chunks(scores: FloatArray, *, first: int = FIRST_CHUNK) -> Iterator[IntArray]:
+    """`order_by_score` of scores above 0, lazily: consecutive stretches of it, the first of about ``first`` indices.
+
+    Raises:
+        ValueError: a score is not above 0.
+    """
+    if len(scores) and not scores.min() > 0:
+        raise ValueError("scores must be above 0 to be ordered lazily")
+    return piece_chunks(scores, np.zeros(len(scores), dtype=np.float32).__getitem__, first=first)
+
+
+def order_pieces(bm25: FloatArray, cosine: VectorArray, by_cosine: IntArray | None = None) -> IntArray:
+    """All pieces by (-bm25, -cosine, index); shape (n,). ``by_cosine``: `order_by_cosine`, where it is known."""
+    order = order_by_cosine(cosine) if by_cosine is None else by_cosine
     scores = bm25[order]
     above, level, below = order[scores > 0], order[scores == 0], order[scores < 0]
     # Most pieces score 0: they are in order already. The others' ties are left in cosine order.

@@ -15,8 +15,8 @@ from rank_bm25 import BM25Okapi
 from flexmem import tokens
 from flexmem.benchmarks.registry import make_benchmark
 from flexmem.history import Session, Unit, split_sessions
-from flexmem.memory.baselines.ranked_pieces import RankedPiecesBuild, RankedPiecesView
-from flexmem.memory.protocol import Budget, Query
+from flexmem.memory.baselines.ranked_pieces import RankedPiecesBuild
+from flexmem.memory.protocol import Budget, MemoryBuild, MemoryView, Query
 from flexmem.memory.registry import find_method
 from flexmem.memory.selection import GAP
 from flexmem.ports import Services, VectorArray
@@ -49,21 +49,9 @@ def benchmarks() -> Iterator[Measurement]:
         queries = [Query.question(text, vector) for text, vector in zip(questions, vectors, strict=True)]
         view = build.view()
 
-        async def ours(queries: Sequence[Query], view: RankedPiecesView = view) -> list[str]:
-            return [(await view.render(query, Budget(BUDGET))).text for query in queries]
-
-        async def timed(queries: Sequence[Query] = queries) -> float:
-            # Inside one event loop, as an agent's or a sweep's calls are: starting a loop is no part of a rendering.
-            times = []
-            for _ in range(15):
-                start = time.perf_counter()
-                await ours(queries)
-                times.append((time.perf_counter() - start) / len(queries))
-            return statistics.median(times)
-
         naive = Naive(build)
-        assert [naive.render(query) for query in queries[:10]] == asyncio.run(ours(queries[:10]))
-        times[pieces] = asyncio.run(timed())
+        assert [naive.render(query) for query in queries[:10]] == asyncio.run(_shown(view, queries[:10]))
+        times[pieces] = asyncio.run(_timed(view, queries))
         slow = seconds(lambda naive=naive, queries=queries: [naive.render(q) for q in queries[:3]], repeats=5) / 3
         note = f"{len(build.pieces):,} pieces of {source}, {BUDGET:,} tokens, byte-identical"
         yield Measurement(f"render.piece.{pieces}", times[pieces] * 1e3, "ms", slow * 1e3, slow / times[pieces], note)
@@ -76,6 +64,25 @@ def benchmarks() -> Iterator[Measurement]:
         growth,
         f"{5_884 / 600:.1f} x the pieces",
     )
+    fused = asyncio.run(_timed(asyncio.run(_again("fused_pieces", build)).view(), queries))
+    note = f"5,884 pieces of {source}; the baseline is piece mode without a timeline"
+    yield Measurement("render.fused.5884", fused * 1e3, "ms", times[5_884] * 1e3, fused / times[5_884], note)
+
+
+async def _shown(view: MemoryView, queries: Sequence[Query]) -> list[str]:
+    return [(await view.render(query, Budget(BUDGET))).text for query in queries]
+
+
+async def _timed(view: MemoryView, queries: Sequence[Query]) -> float:
+    """Median seconds of a rendering. Inside one event loop, as an agent's or a sweep's calls are: starting a loop is no
+    part of a rendering.
+    """
+    times = []
+    for _ in range(15):
+        start = time.perf_counter()
+        await _shown(view, queries)
+        times.append((time.perf_counter() - start) / len(queries))
+    return statistics.median(times)
 
 
 class Naive:
@@ -124,6 +131,15 @@ class Naive:
             parts.append(self._pieces[piece].text)
         parts.append("" if parts[-1].endswith("\n") else "\n")
         return "".join(parts)
+
+
+async def _again(method: str, build: RankedPiecesBuild) -> MemoryBuild:
+    """Another method's build of the same units."""
+    embedder = RandomEmbedder()
+    other = find_method(method).configured().build(Services(embedder, lambda c: LocalIndex(c, embedder)))
+    for unit in build.units:
+        await other.write(unit)
+    return other
 
 
 async def _build(sessions: Sequence[Session], pieces: int) -> RankedPiecesBuild:

@@ -10,10 +10,11 @@ from pydantic import Field
 
 from flexmem.memory.baselines.ranked_pieces import PieceOrder, RankedPiecesBuild, RankedPiecesConfig
 from flexmem.memory.protocol import FidelityCard, MethodInfo, Query
+from flexmem.memory.ranking import each
 from flexmem.memory.registry import MethodSpec
 from flexmem.ports import HistoryIndex, Services
 from flexmem.retrieval.fusion import RRF_K, ranks, reciprocal_rank_fusion
-from flexmem.retrieval.ordering import order_by_cosine, order_by_score, order_pieces
+from flexmem.retrieval.ordering import order_by_cosine, order_pieces, score_chunks
 
 
 class HybridPiecesConfig(RankedPiecesConfig):
@@ -28,10 +29,10 @@ def fused_order(config: HybridPiecesConfig, *, stemmed: bool) -> PieceOrder:
 
     def order(index: HistoryIndex, query: Query) -> Iterable[int]:
         cosine = index.cosine(query.vector)
-        lexical = order_pieces(index.bm25(query.text, stemmed=stemmed), cosine)
-        rankings = [ranks(lexical), ranks(order_by_cosine(cosine))]
-        best: list[int] = order_by_score(reciprocal_rank_fusion(rankings, k=config.fusion_k)).tolist()
-        return best
+        by_cosine = order_by_cosine(cosine)
+        lexical = order_pieces(index.bm25(query.text, stemmed=stemmed), cosine, by_cosine)
+        scores = reciprocal_rank_fusion([ranks(lexical), ranks(by_cosine)], k=config.fusion_k)
+        return each(score_chunks(scores))
 
     return order
 

@@ -15,12 +15,13 @@ from flexmem.memory.flexa.rule_writer import RuleWriter
 from flexmem.memory.fused.dates import Slack, day_of, named_windows
 from flexmem.memory.fused.subjects import block_speakers, subjects
 from flexmem.memory.protocol import FidelityCard, MethodInfo, Query
+from flexmem.memory.ranking import each
 from flexmem.memory.registry import MethodSpec, variant
 from flexmem.memory.vectors import GrowingVectors
 from flexmem.ports import FloatArray, HistoryIndex, IntArray, Services
 from flexmem.retrieval.dense import inner_products
 from flexmem.retrieval.fusion import RRF_K, ranks, reciprocal_rank_fusion
-from flexmem.retrieval.ordering import order_by_cosine, order_by_score, order_pieces
+from flexmem.retrieval.ordering import order_by_cosine, order_pieces, score_chunks
 
 _UNKNOWN_DAY = -1
 
@@ -91,13 +92,11 @@ class FusedPiecesBuild(RankedPiecesBuild):
         if not len(units):
             return []
         cosine = index.cosine(query.vector)[: len(units)]
-        lexical = order_pieces(index.bm25(query.text, stemmed=True)[: len(units)], cosine)
+        by_cosine = order_by_cosine(cosine)
+        lexical = order_pieces(index.bm25(query.text, stemmed=True)[: len(units)], cosine, by_cosine)
         by_record = ranks(order_by_cosine(inner_products(self._vectors.array, query.vector)))
-        scores = reciprocal_rank_fusion(
-            [ranks(lexical), ranks(order_by_cosine(cosine)), by_record[units]], k=self._fused.fusion_k
-        )
-        best: list[int] = order_by_score(scores * self._cues(query, units, speakers, days)).tolist()
-        return best
+        scores = reciprocal_rank_fusion([ranks(lexical), ranks(by_cosine), by_record[units]], k=self._fused.fusion_k)
+        return each(score_chunks(scores * self._cues(query, units, speakers, days)))
 
     def _cues(self, query: Query, units: IntArray, speakers: IntArray, days: IntArray) -> FloatArray:
         config = self._fused
