@@ -27,7 +27,7 @@ LAST = "You have used all tools you may. Answer now."
 
 @dataclass(frozen=True)
 class ToolReading:
-    """The answer, with the usage and attempts of all calls; what the memory showed for each call; and the tools' lines."""
+    """The answer, with the usage and attempts of all calls; what the memory showed for each; and the tools' lines."""
 
     reply: ChatReply
     renderings: tuple[Rendering, ...]

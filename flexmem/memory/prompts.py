@@ -22,8 +22,7 @@ def prompt_digest(*names: str) -> str:
     return digest.hexdigest()
 
 
-@cache
-def all_prompts_digest() -> str:
-    """Digest of every memory prompt of the package."""
+def all_prompts() -> tuple[str, ...]:
+    """The names of all templates."""
     folder = files("flexmem.memory").joinpath("prompt_texts")
-    return prompt_digest(*sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.is_file()))
+    return tuple(sorted(entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.is_file()))

@@ -224,7 +224,9 @@ class MethodInfo:
     model is asked anew through every view, and what that costs is a question's own. ``rewrites_text``: what is shown is
     mostly not the history's own words, so evidence visibility does not apply (docs/methods.md E.6b).
     ``build_per_budget``: what is written depends on the room (`flexmem.ports.Services.room`). ``tools``: a view has
-    tools. ``tasks``: what it is for.
+    tools. ``tasks``: what it is for. ``prompts``: the templates that it asks the memory model with
+    (`flexmem.memory.prompts`), whose digest is part of a build's fingerprint; what a plug-in asks belongs in its
+    configuration.
     """
 
     name: str
@@ -237,6 +239,7 @@ class MethodInfo:
     rewrites_text: bool = False
     build_per_budget: bool = False
     tools: bool = False
+    prompts: tuple[str, ...] = ()
     tasks: tuple[TaskKind, ...] = ("agent", "reader")
 
 

@@ -31,6 +31,17 @@ BUILTIN = (
     "flexmem.memory.baselines.hybrid_pieces",
     "flexmem.memory.fused.fused_pieces",
     "flexmem.memory.baselines.tool_memory.methods",
+    "flexmem.memory.baselines.amem.methods",
+    "flexmem.memory.baselines.memory_evolution",
+    "flexmem.memory.baselines.afm",
+    "flexmem.memory.baselines.llm_granularity",
+    "flexmem.memory.baselines.raptor.methods",
+    "flexmem.memory.baselines.memtree",
+    "flexmem.memory.baselines.memgas.methods",
+    "flexmem.memory.baselines.summary",
+    "flexmem.memory.baselines.summary_amem",
+    "flexmem.memory.baselines.readagent",
+    "flexmem.memory.baselines.scm",
 )
 
 
@@ -124,10 +135,15 @@ def find_method(name: str) -> MethodSpec:
     return known[name]
 
 
+def registered_as(spec: MethodSpec, name: str, summary: str, **changes: Any) -> MethodSpec:
+    """A method under a name of its own with some options of another changed."""
+    info = replace(spec.info, name=name, summary=summary)
+    return replace(spec, info=info, config=spec.config.model_copy(update=changes))
+
+
 def variant(spec: MethodSpec, suffix: str, summary: str, **changes: Any) -> MethodSpec:
     """A named variant ``name.suffix`` of a method with some options changed."""
-    info = replace(spec.info, name=f"{spec.info.name}.{suffix}", summary=summary)
-    return replace(spec, info=info, config=spec.config.model_copy(update=changes))
+    return registered_as(spec, f"{spec.info.name}.{suffix}", summary, **changes)
 
 
 def _register(found: dict[str, MethodSpec], specs: Iterable[MethodSpec], source: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from flexmem.agents.choice_controls import CHOICE_CONTROLS
 from flexmem.agents.controls import CONTROLS, WITHOUT_BUDGET
+from flexmem.memory.prompts import prompt_digest
 from flexmem.memory.protocol import MethodError
 from flexmem.memory.registry import ConfiguredMethod, find_method, methods
 from flexmem.sweep.config import ArmEntry, ConfigError
@@ -45,6 +46,11 @@ class Arm:
     def build_per_budget(self) -> bool:
         """Whether a history is written anew for every budget."""
         return self.method is not None and self.method.info.build_per_budget
+
+    @property
+    def prompts_digest(self) -> str | None:
+        """Digest of what the memory model is asked with; None where none is asked."""
+        return prompt_digest(*self.method.info.prompts) if self.method and self.uses_memory_model else None
 
     @property
     def has_tools(self) -> bool:

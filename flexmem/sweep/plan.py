@@ -15,7 +15,6 @@ from flexmem.agents.tool_reader import tool_digest
 from flexmem.benchmarks.protocol import Benchmark, DataError, DataMissingError, Instance
 from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark
 from flexmem.llm.config import make_model
-from flexmem.memory.prompts import all_prompts_digest
 from flexmem.memory.protocol import Budget, BudgetError, Query
 from flexmem.ports import ChatReply, ChatRequest, IndexConfig, Services, VectorArray
 from flexmem.retrieval.index import LocalIndex
@@ -156,7 +155,7 @@ class Plan:
             "arm": arm.describe(),
             "embedder": self.embedder,
             "memory_model": self.memory if arm.uses_memory_model else None,
-            "prompts": all_prompts_digest() if arm.uses_memory_model else None,
+            "prompts": arm.prompts_digest,
             "repeat": repeat,
             **({} if room is None else {"room": room}),
         }

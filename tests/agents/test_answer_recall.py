@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.agents.answer_recall import WordFinder, answer_words
+from flexmem.contract.cases import WordEmbedder, services
 from flexmem.history import Session, Turn, Unit, cut_pieces, split_sessions
 from flexmem.memory.assemble import assemble
 from flexmem.memory.protocol import Budget, MemoryBuild, Query, Rendering, Resolution
 from flexmem.memory.registry import find_method
 from flexmem.memory.selection import Fragment
-from tests.memory.contract import WordEmbedder, services
 from tests.memory.examples import TOPICS, history
 
 # ---------------------------------------------------------------- one form

@@ -13,9 +13,10 @@ from flexmem import tokens
 from flexmem.agents.choice_controls import CHOICE_CONTROLS
 from flexmem.agents.controls import CONTROLS, WITHOUT_BUDGET, ControlBuild, full_history, nothing, oracle_evidence
 from flexmem.agents.evidence import EvidenceMap
+from flexmem.contract.cases import conversations, services
+from flexmem.contract.checks import check_rendering
 from flexmem.history import Unit
 from flexmem.memory.protocol import Budget, Resolution
-from tests.memory.contract import check_rendering, conversations, services
 from tests.memory.examples import chat, words
 
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem.agents.evidence import EvidenceMap, Visibility, squeeze
+from flexmem.contract.cases import WordEmbedder, services
 from flexmem.history import Session, Turn, Unit, cut_pieces, split_sessions
 from flexmem.memory.assemble import assemble
 from flexmem.memory.protocol import Budget, MemoryBuild, Query, Rendering, Resolution
 from flexmem.memory.registry import find_method
 from flexmem.memory.selection import Fragment
-from tests.memory.contract import WordEmbedder, services
 
 METHODS = ("flexa_unit", "flexa_piece", "flexa_unit.keep_record", "truncation", "piece_retrieval", "dense_units")
 

@@ -9,12 +9,11 @@ from collections import Counter
 import pytest
 from pydantic import Field
 
+from flexmem.contract.cases import services
 from flexmem.llm.errors import Malformed, Refused, Transient
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.memory.asking import MemoryModel, ReplyForm, json_schema, memory_model, read_object
 from flexmem.memory.protocol import MethodError
-
-from .contract import services
 
 
 class Pages(ReplyForm):

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
+from flexmem.contract.cases import conversations, trajectories
 from flexmem.history import Unit
 from flexmem.memory.excerpt import excerpt
 from flexmem.memory.protocol import Resolution
-from tests.memory.contract import conversations, trajectories
 from tests.memory.examples import chat, table_of, words
 
 # Pieces p0 to p4 of 6, 5, 8, 6 and 9 tokens, header 8, gap mark 3. Order p3 p0 p4 p1 p2, limit 30:

@@ -10,6 +10,7 @@ import pytest
 
 from flexmem.memory import registry
 from flexmem.memory.baselines.truncation import METHODS as TRUNCATION
+from flexmem.memory.prompts import all_prompts
 from flexmem.memory.protocol import describe_method
 from flexmem.memory.registry import UnknownMethodError, find_method, methods, variant
 
@@ -24,6 +25,26 @@ EXPECTED = {
     "dense_pieces",
     "hybrid_pieces",
     "hybrid_pieces_stem",
+    "fused_pieces",
+    "fused_pieces.no_cues",
+    "amem",
+    "amem.no_evolution",
+    "memory_evolution",
+    "fit_or_degrade.amem",
+    "fit_or_degrade.memory_evolution",
+    "summary",
+    "summary_amem",
+    "readagent",
+    "readagent.sequential",
+    "afm",
+    "afm.calibrated",
+    "afm.importance",
+    "llm_granularity",
+    "tool_memory",
+    "scm",
+    "raptor",
+    "memtree",
+    "memgas",
 }
 
 
@@ -103,3 +124,10 @@ def test_broken_and_clashing_plug_ins_warn_and_the_others_are_there(monkeypatch:
     assert any("'truncation' of clash is left out: the name is taken" in message for message in said)
     assert set(found) == set(methods()) | {"truncation.mine"}
     assert found["truncation"] is methods()["truncation"]
+
+
+def test_every_prompt_is_declared_by_a_method_and_every_declared_one_is_there() -> None:
+    declared = {name for spec in methods().values() for name in spec.info.prompts}
+    assert declared == set(all_prompts())
+    for spec in methods().values():
+        assert bool(spec.info.prompts) or not (spec.info.writes_with_model or spec.info.reads_with_model)

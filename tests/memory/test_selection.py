@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
+from flexmem.contract.cases import conversations, trajectories
 from flexmem.history import Unit
 from flexmem.memory.protocol import Resolution
 from flexmem.memory.selection import GAP, PieceTable, Selection, Stop, group_fragment, selection_fragments
 
-from .contract import conversations, trajectories
 from .examples import chat, table_of, words
 
 TO_THE_END = Stop(least_room=0, most_misses=10**9)

@@ -12,11 +12,10 @@ from dataclasses import asdict, replace
 import pytest
 from hypothesis import given, settings
 
+from flexmem.contract.cases import conversations, trajectories
 from flexmem.history import Step, Unit, pack_steps
 from flexmem.memory.protocol import MethodConfig, StateError
 from flexmem.memory.state import pack_state, unpack_state
-
-from .contract import conversations, trajectories
 
 
 class Config(MethodConfig):

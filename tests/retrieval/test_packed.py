@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexmem.contract.cases import conversations, trajectories
 from flexmem.history import Session, Step, Turn, Unit, pack_steps, split_sessions
 from flexmem.retrieval.packed import Packed, PackedUnits
 from flexmem.retrieval.prefix import Prefix
-from tests.memory.contract import conversations, trajectories
 
 
 def text(row: bytes) -> str:

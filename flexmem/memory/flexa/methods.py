@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from flexmem.memory.flexa.build import FlexaBuild
 from flexmem.memory.flexa.config import FlexaConfig
+from flexmem.memory.flexa.model_writer import PROMPTS
 from flexmem.memory.protocol import FidelityCard, MethodInfo
 from flexmem.memory.registry import MethodSpec, variant
 
@@ -27,7 +28,10 @@ def _declares(config: FlexaConfig, info: MethodInfo) -> MethodInfo:
 
 def _spec(name: str, summary: str, config: FlexaConfig) -> MethodSpec:
     return MethodSpec(
-        MethodInfo(name=name, family="FlexA-Mem", summary=summary, card=_CARD), config, FlexaBuild, _declares
+        MethodInfo(name=name, family="FlexA-Mem", summary=summary, card=_CARD, prompts=PROMPTS),
+        config,
+        FlexaBuild,
+        _declares,
     )
 
 

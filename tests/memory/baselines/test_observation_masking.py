@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
+from flexmem.contract.cases import trajectories
 from flexmem.history import Step, Unit, pack_steps
 from flexmem.memory.protocol import Rendering, Resolution
-from tests.memory.contract import trajectories
 from tests.memory.examples import compass_query, shown, words, written
 
 QUERY = compass_query("Where?", "north")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from flexmem import tokens
+from flexmem.contract.cases import services
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.memory.baselines.tool_memory.build import ToolMemoryBuild
 from flexmem.memory.baselines.tool_memory.flushes import Flushed, RuleSummariser, flush
@@ -16,7 +17,6 @@ from flexmem.memory.registry import find_method
 from flexmem.memory.selection import Fragment
 from flexmem.memory.tools import ToolView
 
-from ..contract import services
 from ..examples import chat, clerk, compass_query, history, shown, wait, written
 
 QUERY = compass_query("Where?", "north")

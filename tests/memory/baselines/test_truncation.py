@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
+from flexmem.contract.cases import conversations
 from flexmem.history import Unit
 from flexmem.memory.protocol import Resolution
-from tests.memory.contract import conversations
 from tests.memory.examples import chat, compass_query, shown, words, written
 
 # Turns of n words have n + 3 tokens, headers 8:

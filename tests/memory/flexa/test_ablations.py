@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from flexmem.contract.cases import WordEmbedder
 from flexmem.history import Unit
 from flexmem.memory.protocol import Query, Rendering, Resolution
 from flexmem.memory.registry import methods
 from flexmem.ports import IndexConfig, Services
 from flexmem.retrieval.index import LocalIndex
-from tests.memory.contract import WordEmbedder
 from tests.memory.examples import history, shown, wait, written
 
 RAW, EXCERPT, RECORD, MERGED = Resolution.RAW, Resolution.EXCERPT, Resolution.RECORD, Resolution.MERGED

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexmem.contract.cases import WordEmbedder, services
 from flexmem.history import Unit
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.memory.flexa.build import FlexaBuild
 from flexmem.memory.flexa.config import FlexaConfig
 from flexmem.memory.protocol import Budget, MethodError, Query, StateError, TaskKind
 from flexmem.ports import Services, VectorArray
-from tests.memory.contract import WordEmbedder, services
 from tests.memory.examples import clerk, history, words
 
 QUESTION = "What did Ann say of the violin?"

@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flexmem import tokens
+from flexmem.contract.cases import WordEmbedder, services
 from flexmem.history import Unit
 from flexmem.memory.flexa.build import FlexaBuild
 from flexmem.memory.flexa.config import FlexaConfig
 from flexmem.memory.protocol import Budget, Query, TaskKind
-from tests.memory.contract import WordEmbedder, services
 from tests.memory.examples import TOPICS, history, speech
 
 from .reference import Reference, Rules

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flexmem.contract.cases import conversations, trajectories
 from flexmem.history import Session, Step, Turn, Unit, pack_steps, split_sessions
 from flexmem.memory.flexa.records import Record
 from flexmem.memory.flexa.rule_writer import RuleWriter, sentences
-from tests.memory.contract import conversations, trajectories
 from tests.memory.examples import history, words
 
 

@@ -19,6 +19,7 @@ METHODS = (
     MethodSpec(
         MethodInfo(
             name="tool_memory",
+            prompts=("flexa_record_agent", "flexa_record_reader", "tool_memory_flush"),
             family="tool-managed",
             summary="lines of records and a core block; the reader searches, expands and folds with tools",
             card=FidelityCard(
