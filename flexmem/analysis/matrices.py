@@ -186,7 +186,7 @@ def _turns(cells: Sequence[Cell]) -> str:
 def _extractive(cells: Sequence[Cell]) -> str:
     left_out = _span(cell.questions - cell.extractive_questions for cell in _fullest(cells))
     text = f"{_questions(cells, lambda cell: cell.extractive_questions)} whose answer's words are all in the history"
-    return text if left_out == "0" else f"{text}; {left_out} others left out"
+    return text if left_out == "0" else f"{text}; {left_out} more left out"
 
 
 def _all_episodes(cells: Sequence[Cell]) -> str:

@@ -60,6 +60,7 @@ def plan_manifest(out: Path, plan: Plan) -> dict[str, Any]:
         fields = {
             **fields,
             "arms": {**old["fields"]["arms"], **fields["arms"]},
+            "prompts": {**old["fields"].get("prompts", {}), **fields["prompts"]},
             "histories": {**old["fields"]["histories"], **fields["histories"]},
             "questions": {**old["fields"]["questions"], **fields["questions"]},
         }
@@ -161,6 +162,12 @@ def _check(out: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
             for name in sorted(old[kind].keys() & new[kind].keys())
             if old[kind][name] != new[kind][name]
         ]
+    prompts = old.get("prompts", {})  # not recorded once
+    details += [
+        f"arm {name!r}: what it asks the memory model with is worded in another way"
+        for name in sorted(old["arms"].keys() & new["arms"].keys())
+        if prompts.get(name) != new["prompts"][name]
+    ]
     there = {digest(arm): name for name, arm in old["arms"].items()}
     for name, arm in new["arms"].items():
         if name not in old["arms"] and digest(arm) in there:  # a label is no part of a key

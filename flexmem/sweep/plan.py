@@ -168,6 +168,7 @@ class Plan:
             "reader": self.reader,
             "memory": self.memory,
             "arms": {arm.name: arm.describe() for arm in self.arms},
+            "prompts": {arm.name: arm.prompts_digest for arm in self.arms},
             "histories": {
                 f"{loaded.name}/{instance.instance_id}": instance_digest(instance)
                 for loaded in self.benchmarks

@@ -224,7 +224,7 @@ class TestConsole:
     def test_the_other_matrices(self, full: RunFolder) -> None:
         text = printed(full)
         assert "20 evidence turns of 20 questions" in text
-        assert "20 questions whose answer's words are all in the history; 2 others left out" in text
+        assert "20 questions whose answer's words are all in the history; 2 more left out" in text
         assert line_of(text, "amem", "Utilisation").split()[1:] == ["90.0"] * 4
         assert line_of(text, "amem", "Time per rendering").split()[1:] == ["1.25"] * 4
         assert line_of(text, "no_memory", "Time per rendering").split()[1:] == ["–"]

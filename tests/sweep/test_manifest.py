@@ -202,3 +202,14 @@ def test_all_differences_are_told_at_once(out: Path) -> None:
 def test_a_folder_without_a_manifest_is_no_run(out: Path) -> None:
     with pytest.raises(RunFolderError, match=r"run: is not a run folder: it has no manifest\.json"):
         read_manifest(out)
+
+
+def test_other_prompts_are_another_arm(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = {"memory": {"provider": "scripted", "model": "stated_length"}}
+    arms = ["piece_retrieval", {"method": "flexa_unit", "label": "mine", "options": {"writer": "model"}}]
+    open_manifest(out, planned(arms=arms, models=models))
+    open_manifest(out, planned(arms=arms, models=models))
+    monkeypatch.setattr("flexmem.sweep.arms.prompt_digest", lambda *names: "another")
+    said = refused(out, planned(arms=arms, models=models))
+    assert "arm 'mine': what it asks the memory model with is worded in another way" in said
+    assert "piece_retrieval" not in said
