@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flexmem.memory.protocol import MethodError
-from flexmem.ports import FloatArray, VectorArray
+from flexmem.ports import FloatArray
 
 
 def require_packages(method: str, *packages: str) -> None:
@@ -35,9 +35,12 @@ def repeatable() -> Iterator[None]:
         yield
 
 
-def fit_mixture(points: FloatArray | VectorArray, components: int, seed: int) -> Any:
+def fit_mixture(points: FloatArray, components: int, seed: int) -> Any:
     """A `sklearn.mixture.GaussianMixture` fitted to ``points``, shape (things, dimensions); to be called within
     `repeatable`.
+
+    Raises:
+        ValueError: the points are too much alike for so many components.
     """
     from sklearn.mixture import GaussianMixture
 

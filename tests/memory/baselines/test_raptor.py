@@ -21,7 +21,7 @@ from flexmem.memory.baselines.raptor.build import RaptorBuild
 from flexmem.memory.baselines.raptor.clustering import cluster
 from flexmem.memory.baselines.raptor.config import ClusterRules
 from flexmem.memory.protocol import MethodError, Rendering, Resolution, TaskKind
-from flexmem.ports import ChatRequest, VectorArray
+from flexmem.ports import ChatRequest, FloatArray, VectorArray
 from tests.memory.examples import chat, compass_query, history, shown, wait, words, written
 
 from .obliging import Obliging, keeps_the_contract, prompt_of
@@ -317,6 +317,23 @@ def test_few_nodes_are_one_cluster_and_cut_in_order_where_that_is_too_large() ->
 def test_equal_texts_can_be_clustered(nodes: int) -> None:
     vectors = np.tile(heaps([1]), (nodes, 1))
     assert set().union(*cluster(vectors, [10] * nodes, ClusterRules())) == set(range(nodes))
+
+
+@pytest.mark.parametrize(("fitted", "heaps_found"), [(2, 2), (1, 1), (0, 1)])
+def test_mixtures_that_cannot_be_fitted_are_out_of_the_running(
+    monkeypatch: pytest.MonkeyPatch, fitted: int, heaps_found: int
+) -> None:
+    """Two heaps on a line. Mixtures of more than ``fitted`` components fail."""
+    real = clustering.fit_mixture
+
+    def fit(points: FloatArray, components: int, seed: int) -> object:
+        if components > fitted:
+            raise ValueError("ill-defined empirical covariance")
+        return real(points, components, seed)
+
+    monkeypatch.setattr(clustering, "fit_mixture", fit)
+    points = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
+    assert len(clustering._soft(points, ClusterRules())) == heaps_found
 
 
 # ---------------------------------------------------------------- contract, with a model that follows its prompt

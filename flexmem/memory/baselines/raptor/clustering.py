@@ -20,6 +20,7 @@ Cluster = tuple[int, ...]
 
 _ONE_AT_A_TIME = threading.Lock()  # UMAP's compiled loops end the process where two threads run them at once
 _KEPT = 64
+_EXACT = 4_096  # nodes up to which all distances are computed; UMAP itself changes its search there
 _kept: OrderedDict[bytes, list[Cluster]] = OrderedDict()
 
 
@@ -73,29 +74,53 @@ def _one_level(vectors: VectorArray, rules: ClusterRules) -> list[NDArray[np.int
     return found
 
 
-def _reduced(vectors: VectorArray, neighbours: int, rules: ClusterRules) -> VectorArray:
-    """The vectors in fewer dimensions, by cosine."""
+def _reduced(vectors: VectorArray, neighbours: int, rules: ClusterRules) -> FloatArray:
+    """The vectors in fewer dimensions, by cosine; in double precision, since points that are alike need it.
+
+    UMAP magnifies the last bit of what it starts from, and a BLAS product or an eigenvector differs in it from process
+    to process. So it starts at random places that the seed gives, not at the graph's eigenvectors, and up to `_EXACT`
+    nodes with distances whose bits depend on the vectors alone.
+    """
     from umap import UMAP
 
-    reduced: VectorArray = UMAP(
+    exact = len(vectors) <= _EXACT
+    reducer = UMAP(
         n_neighbors=neighbours,
         n_components=min(rules.dimensions, len(vectors) - 2),
-        metric="cosine",
+        metric="precomputed" if exact else "cosine",
+        init="random",
         random_state=rules.seed,
         n_jobs=1,
-    ).fit_transform(vectors)
+    )
+    reduced: FloatArray = reducer.fit_transform(_distances(vectors) if exact else vectors).astype(np.float64)
     return reduced
 
 
-def _soft(points: VectorArray, rules: ClusterRules) -> list[NDArray[np.int64]]:
-    """Members of each component, none empty, of the mixture with the least BIC."""
+def _distances(vectors: VectorArray) -> FloatArray:
+    """1 - cosine of every two, shape (nodes, nodes), 0 on the diagonal."""
+    distances: FloatArray = np.clip(
+        1.0 - np.vecdot(vectors[:, None, :], vectors[None, :, :]).astype(np.float64), 0, None
+    )
+    np.fill_diagonal(distances, 0)
+    return distances
+
+
+def _soft(points: FloatArray, rules: ClusterRules) -> list[NDArray[np.int64]]:
+    """Members of each component, none empty, of the mixture with the least BIC. A number of components that can't be
+    fitted, since too many points are alike, is out of the running; where none can, all points are one cluster.
+    """
     best: Any = None
     least = np.inf
     for components in range(1, min(rules.most_components, len(points))):
-        mixture = fit_mixture(points, components, rules.seed)
+        try:
+            mixture = fit_mixture(points, components, rules.seed)
+        except ValueError:
+            continue
         bic = float(mixture.bic(points))
         if bic < least:
             best, least = mixture, bic
+    if best is None:
+        return [np.arange(len(points))]
     odds: FloatArray = best.predict_proba(points)
     members = [np.flatnonzero(column > rules.membership) for column in odds.T]
     return [group for group in members if len(group)]
