@@ -25,9 +25,10 @@ RAPTOR = MethodSpec(
             "leaves alone until then; a cluster whose members are the same keeps its summary; filling by rank in place "
             "of 10 nodes and 3,500 tokens (raptor.paper_k has those); pieces shown by unit in time order. Evidence "
             "visibility applies: most nodes are leaves, which are shown word for word, and it counts those alone",
-            differs="UMAP has a seed, starts at random places and not at eigenvectors, and gets exact distances, so that "
-            "a tree can be made again (on machines of one kind: its compiled code may differ between processors); mixtures have one seed, not two; a large cluster "
-            "that can't be clustered further is cut in order, where the code would not end",
+            differs="UMAP has a seed, starts at random places and not at eigenvectors, and gets exact distances, so "
+            "that a tree can be made again (on machines of one kind: its compiled code may differ between "
+            "processors); mixtures have one seed, not two; a large cluster that can't be clustered further is cut in "
+            "order, where the code would not end",
             tuning="nothing tuned; the share at which an agent's tree is made anew set once",
         ),
         reads_with_model=True,
