@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import pyarrow.compute as pc
+
 from flexmem.analysis.attempts import open_failures
 from flexmem.analysis.cells import Cell
 from flexmem.analysis.frames import Run
@@ -32,6 +34,7 @@ def footer(run: Run, cells: Iterable[Cell]) -> Iterator[str]:
     yield from _incomplete(whole)
     yield from _failed(whole)
     yield from _fallbacks(run)
+    yield from _unreadable(run)
     elsewhere = open_failures(run, [cell.key for cell in whole]).elsewhere
     if elsewhere:
         yield f"Failed episodes that can't be told to a single cell, still to be run: {_classes(elsewhere)}."
@@ -48,6 +51,19 @@ def _fallbacks(run: Run) -> Iterator[str]:
             times[row["arm"], fallback["reason"]] += fallback["times"]
     for (arm, reason), number in sorted(times.items()):
         yield f"{arm}: {reason}, {number:,} times."
+
+
+def _unreadable(run: Run) -> Iterator[str]:
+    """How many words of each judge were neither yes nor no, or a refusal."""
+    table = run.judgements.table
+    said: Counter[str] = Counter(table["judge"].to_pylist())
+    odd: Counter[str] = Counter(table.filter(pc.is_valid(table["error_class"]))["judge"].to_pylist())
+    for judge, number in sorted(odd.items()):
+        words = count(said[judge], "judgement")
+        yield (
+            f"Judge {judge}: {number:,} of {words} say neither yes nor no. That counts as no; a refusal leaves the reply "
+            "without a score."
+        )
 
 
 def _intervals(cells: Sequence[Cell]) -> Iterator[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from flexmem.analysis.cells import cells
 from flexmem.analysis.costs import costs
+from flexmem.analysis.footer import footer
 from flexmem.analysis.frames import load
 from flexmem.analysis.judged import agreements, cohen_kappa, judge_scores
 
@@ -122,3 +124,18 @@ def test_kappa_is_not_defined_where_chance_alone_agrees() -> None:
     assert cohen_kappa(ones, ones) is None
     assert cohen_kappa(mixed, mixed) == 1
     assert cohen_kappa(mixed, 1 - mixed) == -1
+
+
+def test_words_that_are_neither_yes_nor_no_are_told(folder: RunFolder) -> None:
+    rows = replies("a", 3)
+    folder.plan([cell("a", 3)], **JUDGED)
+    folder.write("episodes", rows)
+    odd = word(rows[0], "first", 0.0) | {"error_class": "agent"}
+    folder.write("judgements", [odd, word(rows[1], "first", None), word(rows[2], "first", 1.0)])
+    folder.write("judgements", [word(row, "second", 1.0) for row in rows])
+    run = load(folder.path)
+    told = [line for line in footer(run, cells(run)) if line.startswith("Judge ")]
+    assert told == [
+        "Judge first: 2 of 3 judgements say neither yes nor no. That counts as no; a refusal leaves the reply without "
+        "a score."
+    ]

@@ -18,9 +18,13 @@ class RankedPiecesConfig(MethodConfig):
     """How pieces are cut and filled; ours, equal to FlexA-Mem's piece mode so that only the ranking differs."""
 
     piece_tokens: int = Field(128, ge=8)
+    """Lines are packed into pieces up to this size; as FlexA-Mem's piece mode."""
     least_room: int = 20
+    """Filling stops when less room is left, as FlexA-Mem's piece mode ..."""
     most_misses: int = 200
+    """... or when this many pieces in a row did not fit."""
     bm25: Literal["flexmem", "rank_bm25"] = "flexmem"
+    """The lexical back-end; ``rank_bm25`` is the reference, rebuilt on every append."""
 
 
 class PieceOrder(Protocol):
