@@ -61,8 +61,8 @@ def _unreadable(run: Run) -> Iterator[str]:
     for judge, number in sorted(odd.items()):
         words = count(said[judge], "judgement")
         yield (
-            f"Judge {judge}: {number:,} of {words} say neither yes nor no. That counts as no; a refusal leaves the reply "
-            "without a score."
+            f"Judge {judge}: {number:,} of {words} say neither yes nor no. That counts as no; a refusal leaves the "
+            "reply without a score."
         )
 
 
