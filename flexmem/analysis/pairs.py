@@ -135,9 +135,4 @@ def _metric(columns: EpisodeColumns, key: CellKey, at: Codes) -> str:
     if key.reader is None:
         return VERBATIM_EVIDENCE
     names = sorted({name for row in at if (name := columns.metric.name(row)) is not None})
-    if len(names) > 1:
-        raise RunError(
-            f"{key.benchmark}: the scores of {key.arm!r} are of several metrics ({', '.join(names)}), which have no "
-            "mean in common; sweep the questions of each metric apart (LoCoMo's `categories`, for one)"
-        )
-    return names[0] if names else "score"
+    return " and ".join(names) or "score"

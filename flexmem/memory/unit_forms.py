@@ -9,7 +9,7 @@ import numpy as np
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.excerpt import excerpt
 from flexmem.memory.protocol import Query, Resolution
-from flexmem.memory.selection import Fragment
+from flexmem.memory.selection import Fragment, group_fragment
 from flexmem.ports import FloatArray, VectorArray
 
 
@@ -17,6 +17,18 @@ def raw_fragment(build: IndexedBuild, uid: int) -> Fragment:
     """A unit whole."""
     unit = build.units[uid]
     return Fragment(unit.text, unit.tokens, (uid,), Resolution.RAW, tuple(build.index.unit_pieces(uid)))
+
+
+def beginning(build: IndexedBuild, uid: int, room: int) -> Fragment | None:
+    """As many of a unit's pieces from its start as take at most ``room`` tokens with its header; None where not even
+    the first does.
+    """
+    pieces = build.index.unit_pieces(uid)
+    for past in range(pieces.stop, pieces.start, -1):
+        fragment = group_fragment(build.table, uid, range(pieces.start, past), Resolution.EXCERPT)
+        if fragment.tokens <= room:
+            return fragment
+    return None
 
 
 class Excerpts:

@@ -133,17 +133,3 @@ def test_what_can_not_be_compared_is_said(folder: RunFolder) -> None:
         compare(run, "a", "b")
     with pytest.raises(RunError, match="'c' rewrites text"):
         compare(run, "a", "c")
-
-
-def test_scores_of_several_metrics_have_no_difference(folder: RunFolder) -> None:
-    folder.plan([{"arm": arm, "budget": 1000, "reader": "m", "n": 2} for arm in ("a", "b")])
-    folder.write(
-        "episodes",
-        [
-            episode(arm, question, budget=1000, reader="m", metric=metric, score=1.0)
-            for arm in ("a", "b")
-            for question, metric in (("q1", "f1"), ("q2", "judge x"))
-        ],
-    )
-    with pytest.raises(RunError, match=r"the scores of 'a' are of several metrics \(f1, judge x\)"):
-        compare(load(folder.path), "a", "b")

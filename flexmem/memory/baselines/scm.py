@@ -19,7 +19,7 @@ from flexmem.memory.prompts import template
 from flexmem.memory.protocol import Budget, FidelityCard, MethodConfig, MethodInfo, Query, Rendering, Resolution
 from flexmem.memory.registry import MethodSpec, variant
 from flexmem.memory.selection import Fragment
-from flexmem.memory.unit_forms import raw_fragment
+from flexmem.memory.unit_forms import beginning, raw_fragment
 from flexmem.memory.vectors import GrowingVectors
 from flexmem.ports import IndexConfig, Services
 from flexmem.retrieval.dense import inner_products
@@ -144,9 +144,12 @@ class ScmView:
         for uid in reversed(ranked):
             if uid in shown and _total(shown) > limit:
                 rest = shown.pop(uid)
-                beginning = cut_to_room(rest, limit) if not shown else None
-                if beginning is not None:
-                    shown[uid] = beginning
+                if shown:
+                    continue
+                whole = rest.resolution is Resolution.RAW
+                kept = beginning(self._build, uid, limit) if whole else cut_to_room(rest, limit)
+                if kept is not None:
+                    shown[uid] = kept
 
     def _fill(self, shown: dict[int, Fragment], others: Sequence[int], room: int) -> None:
         """Further units in rank order, each in the first of its two forms that fits."""

@@ -16,9 +16,9 @@ from flexmem.memory.flexa.records import Record
 from flexmem.memory.frame import heading
 from flexmem.memory.protocol import Budget, Query, Rendering, Resolution
 from flexmem.memory.ranking import each
-from flexmem.memory.selection import Fragment, Selection, Stop, group_fragment, selection_fragments
+from flexmem.memory.selection import Fragment, Selection, Stop, selection_fragments
 from flexmem.memory.tools import Tool
-from flexmem.memory.unit_forms import raw_fragment
+from flexmem.memory.unit_forms import beginning, raw_fragment
 
 if TYPE_CHECKING:
     from flexmem.memory.baselines.tool_memory.build import ToolMemoryBuild
@@ -148,19 +148,11 @@ class ToolMemoryView:
         for uid in reversed(self._desk.expanded):
             fragment: Fragment | None = raw_fragment(self._build, uid)
             if fragment is not None and fragment.tokens > left and not shown:
-                fragment = self._beginning(uid, left)
+                fragment = beginning(self._build, uid, left)
             if fragment is not None and fragment.tokens <= left:
                 shown[uid] = fragment
                 left -= fragment.tokens
         return shown
-
-    def _beginning(self, uid: int, room: int) -> Fragment | None:
-        pieces = self._build.index.unit_pieces(uid)
-        for past in range(pieces.stop, pieces.start, -1):
-            fragment = group_fragment(self._build.table, uid, range(pieces.start, past), Resolution.EXCERPT)
-            if fragment.tokens <= room:
-                return fragment
-        return None
 
     def _results(self, room: int) -> list[Fragment]:
         selection = Selection(self._build.table)
