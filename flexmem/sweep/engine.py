@@ -14,7 +14,6 @@ from flexmem.sweep.cluster import ray_cluster
 from flexmem.sweep.driver import Driver
 from flexmem.sweep.finished import FinishedKeys
 from flexmem.sweep.group_queue import GroupQueue
-from flexmem.sweep.heartbeat import Heartbeat
 from flexmem.sweep.judging import judge_run, judged_types
 from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.manifest import plan_manifest, write_manifest
@@ -63,14 +62,9 @@ def run_sweep(
     outcome = SweepOutcome(planned, planned, {})
     if missing:
         queue = GroupQueue(plan.groups(finished), groups)
-        starting = Heartbeat(out)
-        starting.beat({"starting": True, "in_flight": {}})  # Ray takes its time, and the driver speaks after that
-        try:
-            with ray_cluster(plan.config.engine) as ray:
-                driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
-                outcome = driver.run(vector_cache_path(), replies)
-        finally:
-            starting.end()
+        with ray_cluster(plan.config.engine) as ray:
+            driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
+            outcome = driver.run(vector_cache_path(), replies)
     return _judged(plan, out, replace(outcome, torn=torn), replies, on_progress or _say_nothing)
 
 
