@@ -21,6 +21,7 @@ from flexmem.memory.baselines.memgas.graph import Graph, link, seeds, weights
 from flexmem.memory.baselines.mixtures import repeatable
 from flexmem.memory.protocol import MethodError, Resolution, TaskKind
 from flexmem.ports import ChatRequest, FloatArray
+from flexmem.retrieval.dense import inner_products
 from tests.memory.examples import CompassEmbedder, chat, compass_query, shown, words, written
 
 from .obliging import Obliging, as_json, keeps_the_contract, prompt_of
@@ -87,7 +88,7 @@ def test_the_walk_solves_its_equations(seed: int, sessions: int) -> None:
     for session in range(sessions):
         graph.put(session, drawn.normal(size=(4, 6)).astype(np.float32))
     query = drawn.normal(size=6).astype(np.float32)
-    likeness = np.stack([vectors @ query for vectors in graph._vectors]).astype(np.float64)
+    likeness = np.stack([inner_products(vectors, query) for vectors in graph._vectors]).astype(np.float64)
     start = seeds((likeness * weights(likeness, 0.1)).ravel(), 15)
     if not start.any():
         return

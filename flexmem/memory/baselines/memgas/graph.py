@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from flexmem.memory.baselines.memgas.config import MemgasConfig
 from flexmem.memory.baselines.mixtures import fit_mixture, repeatable
 from flexmem.ports import FloatArray, IntArray, VectorArray
+from flexmem.retrieval.dense import inner_products
 
 GRANULARITIES = 4  # the session's text, the mean of its turns, its summary, its keywords
 
@@ -44,7 +45,7 @@ class Graph:
         if session >= self._config.unlinked_sessions:
             earlier = np.concatenate(self._vectors)
             with repeatable():
-                links = [link(earlier @ vector, self._config) for vector in vectors]
+                links = [link(inner_products(earlier, vector), self._config) for vector in vectors]
         self._vectors.append(vectors)
         self._links.append(links)
         self._walkable = None
@@ -59,7 +60,7 @@ class Graph:
         """Every session's score: the sum over its four nodes of the walk's chances to be there."""
         if not self._vectors:
             return np.zeros(0)
-        likeness = (np.stack(self._vectors) @ query).astype(np.float64)
+        likeness = inner_products(np.concatenate(self._vectors), query).reshape(-1, GRANULARITIES).astype(np.float64)
         scores = (likeness * weights(likeness, self._config.temperature)).ravel()
         start = seeds(scores, self._config.seeds)
         totals: FloatArray = self._walk(start).reshape(-1, GRANULARITIES).sum(axis=1)
