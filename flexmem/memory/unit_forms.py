@@ -9,8 +9,10 @@ import numpy as np
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.excerpt import excerpt
 from flexmem.memory.protocol import Query, Resolution
-from flexmem.memory.selection import Fragment, group_fragment
+from flexmem.memory.selection import Fragment, Selection, Stop, group_fragment
 from flexmem.ports import FloatArray, VectorArray
+
+_UP_TO_THE_FIRST_MISS = Stop(least_room=0, most_misses=1)
 
 
 def raw_fragment(build: IndexedBuild, uid: int) -> Fragment:
@@ -23,11 +25,13 @@ def beginning(build: IndexedBuild, uid: int, room: int) -> Fragment | None:
     """As many of a unit's pieces from its start as take at most ``room`` tokens with its header; None where not even
     the first does.
     """
-    pieces = build.index.unit_pieces(uid)
-    for past in range(pieces.stop, pieces.start, -1):
-        fragment = group_fragment(build.table, uid, range(pieces.start, past), Resolution.EXCERPT)
+    selection = Selection(build.table)
+    selection.fill(build.index.unit_pieces(uid), room, _UP_TO_THE_FIRST_MISS)
+    while selection.order:
+        fragment = group_fragment(build.table, uid, selection.groups()[uid], Resolution.EXCERPT)
         if fragment.tokens <= room:
             return fragment
+        selection.drop_last()  # the joins cost more than the sum
     return None
 
 

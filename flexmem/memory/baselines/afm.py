@@ -23,7 +23,6 @@ from flexmem.memory.vectors import GrowingVectors
 from flexmem.ports import IndexConfig, Services, VectorArray
 from flexmem.retrieval.dense import inner_products
 
-PROMPTS = ("afm_compress", "afm_importance")
 _IMPORTANCE_TOKENS = 200
 _TOKENS_PER_WORD = 2  # what a model may need for a word of its reply, with room to think
 _REPLY_LEAST = 400

@@ -30,7 +30,6 @@ from flexmem.memory.selection import Fragment
 from flexmem.memory.unit_forms import raw_fragment
 from flexmem.ports import IndexConfig, Services
 
-PROMPTS = ("llm_granularity",)
 _REPLY_TOKENS = 600  # for the object's frame, and for a model that reasons ...
 _TOKENS_PER_UNIT = 6  # ... and for each unit's number in one of the lists
 

@@ -33,7 +33,6 @@ from flexmem.ports import IndexConfig, Services, VectorArray
 from flexmem.retrieval.dense import inner_products
 from flexmem.retrieval.ordering import order_by_cosine
 
-PROMPTS = ("memtree_aggregate",)
 ROOT = 0
 _REPLY_TOKENS = 800  # several times what 100 words take, for a model that reasons
 

@@ -8,11 +8,8 @@ from typing import NamedTuple
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.baselines.amem.store import NoteStore
 from flexmem.memory.filling import fill_by_rank
-from flexmem.memory.protocol import Resolution
-from flexmem.memory.selection import Fragment, Selection, Stop, group_fragment
-from flexmem.memory.unit_forms import raw_fragment
-
-_UP_TO_THE_FIRST_MISS = Stop(least_room=0, most_misses=1)
+from flexmem.memory.selection import Fragment
+from flexmem.memory.unit_forms import beginning, raw_fragment
 
 
 class ShownNotes(NamedTuple):
@@ -50,11 +47,5 @@ def _cut(build: IndexedBuild, store: NoteStore, uid: int, room: int) -> list[Fra
     *heads, _ = _whole(build, store, uid)
     shown = [fragment for fragment in heads if fragment.tokens <= room]
     left = room - sum(fragment.tokens for fragment in shown)
-    selection = Selection(build.table)
-    selection.fill(build.index.unit_pieces(uid), left, _UP_TO_THE_FIRST_MISS)
-    while selection.order:
-        beginning = group_fragment(build.table, uid, selection.groups()[uid], Resolution.EXCERPT)
-        if beginning.tokens <= left:
-            return [*shown, beginning]
-        selection.drop_last()  # the joins cost more than the sum
-    return shown
+    content = beginning(build, uid, left)
+    return [*shown, content] if content is not None else shown

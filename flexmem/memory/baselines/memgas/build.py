@@ -27,7 +27,6 @@ from flexmem.memory.selection import Fragment
 from flexmem.memory.unit_forms import raw_fragment
 from flexmem.ports import IndexConfig, Services, VectorArray
 
-PROMPTS = ("memgas_notes",)
 _REPLY_TOKENS = 1_000
 _KIND = {"agent": "an agent's work", "reader": "a conversation"}
 

@@ -23,7 +23,6 @@ from flexmem.memory.prompts import template
 from flexmem.memory.vectors import GrowingVectors
 from flexmem.ports import IndexConfig, Services, VectorArray
 
-PROMPTS = ("raptor_summary",)
 _REPLY_TOKENS = 600  # several times what 75 words take, for a model that reasons
 
 
