@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from flexmem.sweep.cluster import ray_cluster
 from flexmem.sweep.driver import Driver
 from flexmem.sweep.finished import FinishedKeys
 from flexmem.sweep.group_queue import GroupQueue
+from flexmem.sweep.heartbeat import Heartbeat
 from flexmem.sweep.judging import judge_run, judged_types
 from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.manifest import plan_manifest, write_manifest
@@ -62,9 +64,12 @@ def run_sweep(
     outcome = SweepOutcome(planned, planned, {})
     if missing:
         queue = GroupQueue(plan.groups(finished), groups)
-        with ray_cluster(plan.config.engine) as ray:
-            driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
-            outcome = driver.run(vector_cache_path(), replies)
+        with ExitStack() as starting:
+            starting.enter_context(Heartbeat(out).repeated({"starting": True, "in_flight": {}}))
+            with ray_cluster(plan.config.engine) as ray:
+                starting.close()  # the driver has its own
+                driver = Driver(ray, plan, out, queue, progress, len(finished), on_progress or _say_nothing)
+                outcome = driver.run(vector_cache_path(), replies)
     return _judged(plan, out, replace(outcome, torn=torn), replies, on_progress or _say_nothing)
 
 

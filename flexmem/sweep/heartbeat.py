@@ -6,8 +6,8 @@ import json
 import os
 import platform
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ ACTIVITY = "activity.json"
 STALE_S = 30.0
 """A heartbeat of that age, in seconds, says nothing of now: a driver writes one every few seconds."""
 _LAST_WRITE_S = 10.0
+_REPEAT_S = STALE_S / 6
 
 
 class Heartbeat:
@@ -37,6 +38,25 @@ class Heartbeat:
         now = {"time": datetime.now(UTC).isoformat(), "host": platform.node(), "pid": os.getpid()}
         self._writing = threading.Thread(target=self._write, args=({**now, **content},), daemon=True)
         self._writing.start()
+
+    @contextmanager
+    def repeated(self, content: Mapping[str, Any]) -> Iterator[None]:
+        """Beat with one content until the block ends, then remove the file: for what says nothing itself."""
+        ended = threading.Event()
+
+        def repeat() -> None:
+            self.beat(content)
+            while not ended.wait(_REPEAT_S):
+                self.beat(content)
+
+        thread = threading.Thread(target=repeat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            self.end()
 
     def end(self) -> None:
         """Remove the file."""

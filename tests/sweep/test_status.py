@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ from typer.testing import CliRunner
 from flexmem.cli import app
 from flexmem.llm.scripted import ScriptedModel
 from flexmem.sweep import worker
+from flexmem.sweep.cluster import ClusterError
+from flexmem.sweep.engine import run_sweep
 from flexmem.sweep.heartbeat import ACTIVITY, STALE_S, Heartbeat
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Plan, make_plan
@@ -216,3 +221,22 @@ def test_looking_at_a_run_changes_nothing_in_its_folder(out: Path) -> None:
     before = sorted(path.name for path in out.iterdir())
     read_status(out)
     assert sorted(path.name for path in out.iterdir()) == before
+
+
+def test_a_run_whose_cluster_is_still_starting_is_running(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[bool] = []
+
+    @contextmanager
+    def slow_cluster(config: object) -> Iterator[Any]:
+        deadline = time.monotonic() + 30
+        while not (out / ACTIVITY).exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        found.append(read_status(out)["running"])
+        raise ClusterError("it does not start")
+        yield  # a context manager is a generator
+
+    monkeypatch.setattr("flexmem.sweep.engine.ray_cluster", slow_cluster)
+    with pytest.raises(ClusterError):
+        run_sweep(make_plan(sweep()), out)
+    assert found == [True]
+    assert not read_status(out)["running"]
