@@ -55,8 +55,9 @@ class ResultActor:
         """Process id, for tests that kill it."""
         return os.getpid()
 
-    def _write(self, part: str, tables: Mapping[str, pa.Table]) -> int:
-        written = write_parts(self._out, part, tables, self._merged)
+    def _write(self, part: str, tables: Mapping[str, bytes]) -> int:
+        unpacked = {name: _unpacked(table) for name, table in tables.items()}
+        written = write_parts(self._out, part, unpacked, self._merged)
         for name in tables:
             self._fresh[name] += 1
             if self._fresh[name] >= self._parts_per_merge:
