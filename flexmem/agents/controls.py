@@ -21,6 +21,8 @@ CONTROLS: Mapping[str, str] = {
     "oracle_evidence": "the gold evidence turns are shown, in time order, as far as the budget allows",
     **CHOICE_CONTROLS,
 }
+AGENT_CONTROLS: frozenset[str] = frozenset({"no_memory", "full_history"})
+"""Those that an agent can act with: no memory beside the recent window, and every step in it."""
 WITHOUT_BUDGET: frozenset[str] = frozenset({"no_memory", "full_history", *CHOICE_CONTROLS})
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from flexmem.benchmarks.data import DataFile
 from flexmem.benchmarks.protocol import Benchmark, BenchmarkConfig
 from flexmem.errors import FlexmemError
+from flexmem.memory.protocol import TaskKind
 
 BENCHMARKS: Mapping[str, str] = {
     "locomo": "flexmem.benchmarks.locomo.benchmark:LocomoBenchmark",
@@ -57,6 +58,15 @@ def benchmark_class(name: str) -> Any:
     if name not in BENCHMARKS:
         raise BenchmarkOptionError(f"no benchmark {name!r}{_near(name, BENCHMARKS)}; there are {', '.join(BENCHMARKS)}")
     return _attribute(BENCHMARKS[name])
+
+
+def task_of(name: str) -> TaskKind:
+    """Whether ``name`` has questions for a reader or tasks for an agent.
+
+    Raises:
+        BenchmarkOptionError: unknown name.
+    """
+    return "agent" if hasattr(benchmark_class(name), "environments") else "reader"
 
 
 def config_class(name: str) -> type[BenchmarkConfig]:

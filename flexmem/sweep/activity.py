@@ -11,8 +11,22 @@ from typing import Literal, get_args
 
 from flexmem.sweep.footprint import own_memory
 
-Stage = Literal["history", "writing", "memory_model", "rendering", "reader", "results"]
-"""``history``: fetched, indexed, embedded. ``writing``: a build, by rule. ``results``: rows being made durable."""
+Stage = Literal[
+    "history",
+    "writing",
+    "memory_model",
+    "rendering",
+    "reader",
+    "agent",
+    "sandbox",
+    "environment",
+    "grading",
+    "results",
+]
+"""``history``: fetched, indexed, embedded. ``writing``: a build, by rule. ``reader``, ``agent``: a call of its model,
+or its policy. ``sandbox``: an environment is waited for. ``environment``: an action. ``results``: rows being made
+durable.
+"""
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
 Waiting = Mapping[tuple[str, str], int]

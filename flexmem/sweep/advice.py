@@ -25,12 +25,21 @@ class Advice:
         models, engine, embedding = self._plan.config.models, self._plan.config.engine, self._plan.config.embedding
         embedder = f"the embedding model {embedding.model} on {embedding.device or 'the GPU if there is one'}"
         match stage:
-            case "reader" if models.reader is not None:
-                where = _endpoint("reader", models.reader.model, self._plan.reader and self._plan.reader["model"])
+            case "reader" | "agent" if models.acting is not None:
+                where = _endpoint(stage, models.acting.model, self._plan.reader and self._plan.reader["model"])
                 return f"{number} calls wait for {where}, engine.in_flight ({engine.in_flight} a worker)"
             case "memory_model" if models.memory is not None:
                 where = _endpoint("memory", models.memory, self._plan.memory)
                 return f"{number} calls wait for {where}, engine.workers"
+            case "sandbox":
+                return (
+                    f"{number} episodes wait for an environment, engine.environments ({engine.environments} a worker); "
+                    "is the Docker daemon slow or gone?"
+                )
+            case "environment":
+                return f"{number} actions run in their environments; engine.environment bounds how long they may"
+            case "grading":
+                return f"{number} episodes are being graded"
             case "history":
                 return (
                     f"{named} waits to be indexed by {embedder}; is that too slow? embedding.device, "
@@ -60,7 +69,7 @@ def _endpoint(role: str, config: ModelConfig, description: Mapping[str, Any] | N
     """Who does not answer, and the options of a model that bear on it."""
     address = (description or {}).get("base_url")
     at = f" at {address}" if address else ""
-    place = "models.reader.model" if role == "reader" else "models.memory"
+    place = "models.memory" if role == "memory" else f"models.{role}.model"
     return (
         f"the {role} model {config.model}{at}; is it slow or gone? {place}.timeout_s ({config.timeout_s:g} s), "
         f"{place}.attempts ({config.attempts})"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flexmem.agents.choice_controls import CHOICE_CONTROLS
-from flexmem.agents.controls import CONTROLS, WITHOUT_BUDGET
+from flexmem.agents.controls import AGENT_CONTROLS, CONTROLS, WITHOUT_BUDGET
 from flexmem.memory.prompts import prompt_digest
-from flexmem.memory.protocol import MethodError
+from flexmem.memory.protocol import MethodError, TaskKind
 from flexmem.memory.registry import ConfiguredMethod, find_method, methods
 from flexmem.sweep.config import ArmEntry, ConfigError
 
@@ -22,11 +22,14 @@ class Arm:
     name: str
     control: str | None
     method: ConfiguredMethod | None
+    task: TaskKind = "reader"
 
     @property
     def has_budget(self) -> bool:
-        """Whether the arm differs from budget to budget; one that doesn't runs once."""
-        return self.control not in WITHOUT_BUDGET
+        """Whether the arm differs from budget to budget; one that doesn't runs once. An agent without memory has its
+        recent window, which is a part of the budget.
+        """
+        return self.control not in WITHOUT_BUDGET or (self.task == "agent" and self.control == "no_memory")
 
     @property
     def answers_by_rule(self) -> bool:
@@ -73,7 +76,7 @@ class Arm:
         return {"method": self.method.info.name.split(".")[0], "config": self.method.config.model_dump(mode="json")}
 
 
-def make_arms(entries: Sequence[ArmEntry], task: str = "reader") -> list[Arm]:
+def make_arms(entries: Sequence[ArmEntry], task: TaskKind = "reader") -> list[Arm]:
     """The arms that a configuration lists.
 
     Raises:
@@ -88,13 +91,15 @@ def choice_arms(listed: Iterable[Arm] = ()) -> list[Arm]:
     return [Arm(name, name, None) for name in CHOICE_CONTROLS if name not in there]
 
 
-def _make(entry: ArmEntry, task: str) -> Arm:
+def _make(entry: ArmEntry, task: TaskKind) -> Arm:
     if entry.label not in (None, entry.method) and entry.label in {*methods(), *CONTROLS}:
         raise ConfigError(f"arm label {entry.label!r} is the name of another method; take another label")
     if entry.method in CONTROLS:
         if entry.options:
             raise ConfigError(f"control arm {entry.method!r} has no options")
-        return Arm(entry.name, entry.method, None)
+        if task == "agent" and entry.method not in AGENT_CONTROLS:
+            raise ConfigError(f"control arm {entry.method!r} is for questions, not for an agent's tasks")
+        return Arm(entry.name, entry.method, None, task)
     if entry.method not in methods():
         near = difflib.get_close_matches(entry.method, [*methods(), *CONTROLS], 1)
         hint = f"; did you mean {near[0]!r}?" if near else "; see `flexmem methods`"
@@ -104,7 +109,7 @@ def _make(entry: ArmEntry, task: str) -> Arm:
     except MethodError as error:
         raise ConfigError(str(error)) from error
     if task not in method.info.tasks:
-        raise ConfigError(
-            f"method {entry.method!r} is for {' and '.join(method.info.tasks)} tasks, not for {task} tasks"
-        )
-    return Arm(entry.name, None, method)
+        what = {"reader": "questions", "agent": "an agent's tasks"}
+        is_for = " and ".join(what[kind] for kind in method.info.tasks)
+        raise ConfigError(f"method {entry.method!r} is for {is_for}, not for {what[task]}")
+    return Arm(entry.name, None, method, task)

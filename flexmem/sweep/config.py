@@ -81,6 +81,12 @@ class ReaderEntry(_Section):
     effort: str | None = "medium"
 
 
+class AgentEntry(ReaderEntry):
+    """The agent: its model and how it is asked for a step."""
+
+    max_tokens: int = Field(2_048, gt=0)
+
+
 class JudgeEntry(_Section):
     """A judge of replies; ``label`` is what tables call it."""
 
@@ -91,16 +97,24 @@ class JudgeEntry(_Section):
 
 
 class ModelsEntry(_Section):
-    """Models by role; without a reader the sweep measures evidence only. Each judge judges every reply of a benchmark
-    that is scored by judges; the first one's word is the score.
+    """Models by role; without a reader a sweep over questions measures evidence only, one over an agent's tasks needs
+    an agent. Each judge judges every reply of a benchmark that is scored by judges; the first one's word is the score.
     """
 
     reader: ReaderEntry | None = None
+    agent: AgentEntry | None = None
     memory: ModelConfig | None = None
     judges: list[JudgeEntry] = Field(default_factory=list)
 
+    @property
+    def acting(self) -> ReaderEntry | None:
+        """The model that episodes are about: the reader or the agent."""
+        return self.reader or self.agent
+
     @model_validator(mode="after")
     def _judges(self) -> ModelsEntry:
+        if self.reader is not None and self.agent is not None:
+            raise ValueError("a sweep has a reader (questions) or an agent (tasks), not both; make two sweeps of it")
         labels = [entry.label for entry in self.judges]
         if len(set(labels)) < len(labels):
             raise ValueError("two judges have the same label")
@@ -140,6 +154,10 @@ class EngineEntry(_Section):
     """A Ray cluster's address; None: RAY_ADDRESS, else a Ray of its own on this machine."""
     max_usd: float | None = Field(None, gt=0)
     """A cap on what the run's folder has cost, in USD; no call is begun that might pass it."""
+    environment: dict[str, Any] = Field(default_factory=dict)
+    """How an agent's environments are run: the settings of their benchmark, such as `isolation` and `image`."""
+    environments: int = Field(1, ge=1)
+    """Environments of one worker at a time."""
     object_store_mb: int = Field(512, ge=80)
     """Shared memory of a Ray of its own."""
 

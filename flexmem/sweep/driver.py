@@ -22,6 +22,7 @@ from flexmem.sweep.stall import StallGuard
 from flexmem.sweep.watch import Watch
 
 _POLL_S = 0.5
+_CLOSING_S = 60.0  # a container is removed within a second or two
 
 
 class Driver:
@@ -91,6 +92,8 @@ class Driver:
             if ended is not None:
                 stopped = self._take(*ended, pool, actors) or stopped
             self._watch.look(len(self._queue))
+        if self._plan.has_environments:
+            pool.close(_CLOSING_S)
         self._wait(actors.writer.barrier.remote(), "results")
         if actors.replies is not None:
             self._ray.get(actors.replies.close.remote())

@@ -22,17 +22,16 @@ from flexmem.llm.stored import for_subject
 from flexmem.memory.base import IndexedBuild
 from flexmem.memory.protocol import Budget, Query, Rendering
 from flexmem.memory.tools import ToolView
-from flexmem.ports import Attempt, ChatModel, ChatReply, Usage
+from flexmem.ports import ChatReply, Usage
 from flexmem.sweep.arms import Arm
 from flexmem.sweep.build_rows import BuildRows
-from flexmem.sweep.builds import BuildStore, BuildTools, FinishedBuild, finish_build, keep
-from flexmem.sweep.config import SweepConfig
+from flexmem.sweep.builds import FinishedBuild, finish_build, keep
+from flexmem.sweep.episode_rows import failed, first_columns, headline, memory_model, reader_columns, unanswered
 from flexmem.sweep.failures import FINAL, classify, describe
 from flexmem.sweep.histories import History
-from flexmem.sweep.metered import TimedModel, cost, metered_reading
-from flexmem.sweep.plan import BY_RULE, EpisodeTask, Group
-from flexmem.sweep.rendering_rows import RenderingRows
-from flexmem.sweep.sink import RowSink
+from flexmem.sweep.metered import TimedModel, metered_reading
+from flexmem.sweep.plan import EpisodeTask, Group
+from flexmem.sweep.run_tools import RunTools
 
 
 class StopRun(Exception):
@@ -41,18 +40,6 @@ class StopRun(Exception):
 
 class ServiceFailedError(Exception):
     """A history could not be prepared, for reasons outside it: its episodes are still to be run."""
-
-
-@dataclass(frozen=True)
-class RunTools:
-    """What a worker runs the episodes of one group with."""
-
-    config: SweepConfig
-    build_tools: BuildTools
-    store: BuildStore
-    sink: RowSink
-    rows: RenderingRows
-    reader: ChatModel | None
 
 
 @dataclass(frozen=True)
@@ -120,7 +107,7 @@ async def _set_scene(group: Group, arm: Arm, benchmark: Benchmark, history: Hist
     with activity.during("history", f"{group.benchmark}/{group.instance}"):
         places, words, cut = history.lookups(finished.build)
         await tools.rows.add_pieces(tools.sink, cut, units, finished.build.pieces)
-    rows = BuildRows(group, arm, history.instance, finished, _memory_model(arm, tools))
+    rows = BuildRows(group, arm, history.instance, finished, memory_model(arm, tools))
     tools.sink.add("builds", rows.first())
     if arm.uses_memory_model and not finished.restored:
         # What it has cost is durable before the build is kept: a kept build is never written, and counted, again.
@@ -154,9 +141,9 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
             with tools.build_tools.activity.during("rendering", scene.arm.name):
                 renderings = (await _render(scene, question, task),)
     seconds = time.perf_counter() - start - reading.get("read_s", 0.0)
-    row = _row(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
+    row = first_columns(scene.group, scene.arm, scene.benchmark, scene.instance, question, task, tools)
     row |= _measure(scene, task, question, renderings)
-    row |= {"render_ms": seconds * 1e3, "metric": _headline(scene.arm, scene.benchmark, tools)}
+    row |= {"render_ms": seconds * 1e3, "metric": headline(scene.arm, scene.benchmark, tools)}
     row |= {
         "memory_calls": asked.calls,
         "memory_input_tokens": asked.input,
@@ -167,7 +154,7 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
         tools.rows.add_rendering(tools.sink, task.key, scene.group.build, scene.cut, rendering, call)
     if row["violation_tokens"]:
         row |= reading
-        row |= _failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
+        row |= failed("method", f"the rendering has {row['violation_tokens']} tokens more than its room", row)
     elif reading:
         row |= reading
     elif scene.arm.answers_by_rule:
@@ -177,18 +164,6 @@ async def _episode(task: EpisodeTask, scene: _Scene, tools: RunTools) -> dict[st
     else:
         row["score"] = row["verbatim_evidence"]
     return row
-
-
-def _headline(arm: Arm, benchmark: Benchmark, tools: RunTools) -> str:
-    """The metric of ``score``."""
-    return benchmark.metrics[0] if _reader(arm, tools) is not None else "verbatim_evidence"
-
-
-def _reader(arm: Arm, tools: RunTools) -> str | None:
-    """Whose answers an arm's scores are about. One that answers by rule stands among those of the sweep's reader."""
-    if tools.reader is not None:
-        return tools.reader.name
-    return BY_RULE if arm.answers_by_rule else None
 
 
 def _query(scene: _Scene, question: Question, task: EpisodeTask) -> Query:
@@ -258,7 +233,7 @@ async def _read(scene: _Scene, question: Question, key: str, rendering: Renderin
     except ModelError as error:
         if classify(error) not in FINAL:
             raise
-        return _unanswered(error) | {"read_s": time.perf_counter() - start}
+        return unanswered(error) | {"read_s": time.perf_counter() - start}
     return _scored(scene, question, reply) | {"read_s": time.perf_counter() - start}
 
 
@@ -286,7 +261,7 @@ async def _read_with_tools(
     except ModelError as error:
         if classify(error) not in FINAL:
             raise
-        return [await view.render(query, budget)], _unanswered(error) | {"read_s": timed.seconds}
+        return [await view.render(query, budget)], unanswered(error) | {"read_s": timed.seconds}
     return found.renderings, _scored(scene, question, found.reply) | {"read_s": timed.seconds}
 
 
@@ -297,7 +272,7 @@ def _scored(scene: _Scene, question: Question, reply: ChatReply) -> dict[str, An
         "reply": reply.text,
         "score": scores[scene.benchmark.metrics[0]],
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
-        **_reading(reply.usage, reply.trail),
+        **reader_columns(reply.usage, reply.trail),
         "attempts": reply.attempts,
     }
 
@@ -314,74 +289,8 @@ def _answer_by_rule(scene: _Scene, question: Question) -> dict[str, Any]:
         "reply": reply,
         "score": scores[scene.benchmark.metrics[0]],
         "scores": [{"metric": name, "value": value} for name, value in scores.items()],
-        **_reading(Usage(0, 0), ()),
+        **reader_columns(Usage(0, 0), ()),
         "usd": 0.0,
-    }
-
-
-def _reading(usage: Usage, trail: Sequence[Attempt]) -> dict[str, Any]:
-    """What the reader's call took."""
-    return {
-        "reader_input_tokens": usage.input,
-        "reader_output_tokens": usage.output,
-        "reader_cached_tokens": usage.cached,
-        "reader_reasoning_tokens": usage.reasoning,
-        "usd": cost(trail),
-    }
-
-
-def _unanswered(error: ModelError) -> dict[str, Any]:
-    return {
-        "outcome": "failed",
-        "error_class": classify(error),
-        "error": describe(error),
-        "score": 0.0,
-        **_reading(error.usage or Usage(), error.trail),
-        "attempts": max(1, error.attempts),
-    }
-
-
-def _row(
-    group: Group,
-    arm: Arm,
-    benchmark: Benchmark,
-    instance: Instance,
-    question: Question,
-    task: EpisodeTask,
-    tools: RunTools,
-) -> dict[str, Any]:
-    return {
-        "episode": task.key,
-        "benchmark": group.benchmark,
-        "instance": instance.instance_id,
-        "question": question.question_id,
-        "question_type": question.question_type,
-        "arm": group.arm,
-        "budget": task.budget,
-        "reader": _reader(arm, tools),
-        "memory_model": _memory_model(arm, tools),
-        "repeat": group.repeat,
-        "outcome": "ok",
-        "build": group.build,
-        "attempts": 1,
-        "finished_at": datetime.now(UTC),
-    }
-
-
-def _memory_model(arm: Arm, tools: RunTools) -> str | None:
-    model = tools.build_tools.model
-    return model.name if model is not None and arm.uses_memory_model else None
-
-
-def _failed(error_class: str, error: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a method's failure changes of a row: it is in the denominator of every score that applies, with 0."""
-    return {
-        "outcome": "failed",
-        "error_class": error_class,
-        "error": error,
-        "score": 0.0,
-        "verbatim_evidence": 0.0 if row.get("verbatim_evidence") is not None else None,
-        "answer_recall": 0.0 if row.get("answer_recall") is not None else None,
     }
 
 
@@ -399,7 +308,7 @@ def _fail(
     question = history.instance.questions[task.question]
     error_class = classify(error)
     counts[error_class] = counts.get(error_class, 0) + 1
-    row = _row(group, arm, benchmark, history.instance, question, task, tools)
+    row = first_columns(group, arm, benchmark, history.instance, question, task, tools)
     if error_class in FINAL:
         applies = question.scored_by_evidence and not arm.rewrites_text
         row |= {
@@ -411,9 +320,9 @@ def _fail(
             "evidence_rank": history.evidence_ranks[task.question],
             "extractive": history.extractive[task.question],
             "answer_recall": 0.0 if history.extractive[task.question] else None,
-            "metric": _headline(arm, benchmark, tools),
+            "metric": headline(arm, benchmark, tools),
         }
-        tools.sink.add("episodes", row | _failed(error_class, describe(error), row))
+        tools.sink.add("episodes", row | failed(error_class, describe(error), row))
         return
     keys = ("episode", "benchmark", "instance", "question", "arm", "budget", "repeat")
     failure = {key: row[key] for key in keys}

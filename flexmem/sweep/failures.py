@@ -1,11 +1,13 @@
 """Failures of episodes: what can go wrong, and what a run makes of it. The one place where exceptions become outcomes.
 
     class            example                            retried            in the denominator
-    infrastructure   worker killed, 5xx, time-out       yes, then listed   no: the cell is incomplete until it has run
-    limit            the model's context overflows      no                 yes, as a failure
+    infrastructure   worker killed, 5xx, Docker down    yes, then listed   no: the cell is incomplete until it has run
+    limit            the model's context overflows, an  no                 yes, as a failure
+                     agent's step, time or memory limit
     method           the method raised, broke its       no                 yes, as a failure, and flagged
                      budget or the protocol
-    agent            the model refused                  no                 yes
+    agent            the model refused, the agent broke no                 yes
+                     its sandbox
     configuration    no key, no quota, unknown model,   no                 no: the run stops
                      replies that can't be kept
 
@@ -21,6 +23,7 @@ from typing import Literal
 from flexmem.llm.errors import ContextOverflow, ModelError, Refused, Truncated
 from flexmem.llm.reply_store import ReplyStoreError
 from flexmem.retrieval.embedding import EmbeddingError
+from flexmem.sandbox.errors import EpisodeEndedError, SandboxError
 from flexmem.sweep.config import ConfigError
 
 ErrorClass = Literal["infrastructure", "limit", "method", "agent", "configuration"]
@@ -40,6 +43,8 @@ def classify(error: BaseException) -> ErrorClass:
         return "infrastructure"
     if isinstance(error, EmbeddingError | ConfigError | ReplyStoreError):
         return "configuration"
+    if isinstance(error, SandboxError | EpisodeEndedError):
+        return error.failure
     if isinstance(error, OSError | MemoryError | TimeoutError) or _from_ray(error):
         return "infrastructure"
     return "method"

@@ -11,11 +11,15 @@ from typing import Any
 import numpy as np
 
 from flexmem.agents import reader as reader_prompts
+from flexmem.agents.agent_memory import LEAST_BUDGET
+from flexmem.agents.react import react_digest
 from flexmem.agents.tool_reader import tool_digest
+from flexmem.benchmarks.agent_protocol import is_agent_benchmark
 from flexmem.benchmarks.protocol import Benchmark, DataError, DataMissingError, Instance
-from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark
+from flexmem.benchmarks.registry import BenchmarkOptionError, make_benchmark, task_of
 from flexmem.llm.config import make_model
-from flexmem.memory.protocol import Budget, BudgetError, Query
+from flexmem.memory.protocol import Budget, BudgetError, Query, TaskKind
+from flexmem.memory.window import newest_unit_limit
 from flexmem.ports import ChatReply, ChatRequest, IndexConfig, Services, VectorArray
 from flexmem.retrieval.index import LocalIndex
 from flexmem.sweep.arms import Arm, choice_arms, make_arms
@@ -79,6 +83,16 @@ class Plan:
     memory: dict[str, Any] | None
     _instances: dict[tuple[str, str], str] = field(default_factory=dict)
 
+    @property
+    def acts_by_rule(self) -> bool:
+        """Whether the benchmarks' own policies act, and no model."""
+        return any(is_agent_benchmark(one.benchmark) and one.benchmark.by_rule for one in self.benchmarks)
+
+    @property
+    def has_environments(self) -> bool:
+        """Whether an agent acts in environments that must be ended."""
+        return any(is_agent_benchmark(one.benchmark) for one in self.benchmarks)
+
     def groups(self, done: Collection[str] = ()) -> Iterator[Group]:
         """The work that is left, one build at a time, worked out as it is asked for: a plan may have millions of
         episodes. ``done`` holds the keys of finished ones.
@@ -123,7 +137,7 @@ class Plan:
 
     def cells(self) -> list[dict[str, Any]]:
         """Planned cells for the manifest: benchmark, arm, budget, reader, repeats, n (episodes over all repeats)."""
-        reader = self.reader["model"]["model"] if self.reader else None
+        reader = self.reader["model"]["model"] if self.reader else BY_RULE if self.acts_by_rule else None
         # Without a reader, an arm that answers by rule still has a score, so its cells have a reader's place.
         by_rule = reader or BY_RULE
         return [
@@ -199,14 +213,14 @@ class Plan:
         budgets: Sequence[int | None],
         done: Collection[str],
     ) -> Group:
-        room = budgets[0] if arm.build_per_budget else None  # a reader's room is its budget
+        room = _room(arm, budgets[0])
         fields = self.build_fields(loaded.name, instance, arm, repeat, room)
         build = build_key(fields)
         episodes = []
         for budget in budgets:
             # One digest of what the cell's episodes share keeps a plan of a million episodes cheap.
             shared_by = {"build": build, "budget": budget, "reader": self.reader}
-            if arm.has_tools and self.reader is not None:
+            if arm.has_tools and self.reader is not None and arm.task == "reader":
                 shared_by["tools"] = tool_digest()
             shared = digest(shared_by)
             for position, question in enumerate(questions):
@@ -216,6 +230,15 @@ class Plan:
         return Group(loaded.name, instance.instance_id, arm.name, repeat, build, tuple(episodes), room)
 
 
+def _room(arm: Arm, budget: int | None) -> int | None:
+    """M that a build per budget is written for: a reader's budget, or what an agent's recent window leaves of it as a
+    rule (docs/methods.md 0.6).
+    """
+    if not arm.build_per_budget or budget is None:
+        return None
+    return budget - budget // 4 if arm.task == "agent" else budget
+
+
 def make_plan(config: SweepConfig) -> Plan:
     """Read the data and work out the sweep; makes no model call.
 
@@ -223,27 +246,61 @@ def make_plan(config: SweepConfig) -> Plan:
         ConfigError: an unknown method, benchmark or option, the same arm or benchmark twice, data that can't be had or
             read, a budget too small for an arm's frame.
     """
-    arms = make_arms(config.arms)
+    task = task_kind(config)
+    arms = make_arms(config.arms, task)
     _refuse_same_arms(arms)
     asyncio.run(_check_budgets(arms, config.budgets))
     if config.models.memory is None and any(arm.uses_memory_model for arm in arms):
         raise ConfigError("an arm writes with a memory model, but models.memory is not configured")
     reader = None
-    if config.models.reader is not None:
-        entry = config.models.reader
+    if config.models.acting is not None:
+        entry = config.models.acting
         reader = {
             "model": dict(make_model(entry.model).describe()),
             "max_tokens": entry.max_tokens,
             "effort": entry.effort,
-            "prompt": reader_prompts.prompt_digest(),
+            "prompt": reader_prompts.prompt_digest() if task == "reader" else react_digest(),
         }
     memory = dict(make_model(config.models.memory).describe()) if config.models.memory else None
     benchmarks = load_benchmarks(config)
-    if any(loaded.has_choices for loaded in benchmarks):
+    _check_acting(config, benchmarks, task)
+    if task == "reader" and any(loaded.has_choices for loaded in benchmarks):
         arms += choice_arms(arms)
     elif by_rule := [arm.name for arm in arms if arm.answers_by_rule]:
         raise ConfigError(f"arm {by_rule[0]!r} answers multiple-choice questions, and no benchmark here has any")
     return Plan(config, arms, benchmarks, f"{config.embedding.model}@torch-fp32", reader, memory)
+
+
+def task_kind(config: SweepConfig) -> TaskKind:
+    """Whether a sweep asks questions or has an agent act.
+
+    Raises:
+        ConfigError: both, or an unknown benchmark.
+    """
+    try:
+        kinds = {entry.name: task_of(entry.name) for entry in config.benchmarks}
+    except BenchmarkOptionError as error:
+        raise ConfigError(str(error)) from error
+    if len(set(kinds.values())) > 1:
+        said = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
+        raise ConfigError(f"a sweep has questions or an agent's tasks, not both ({said}); make two sweeps of it")
+    return next(iter(kinds.values()))
+
+
+def _check_acting(config: SweepConfig, benchmarks: Sequence[LoadedBenchmark], task: TaskKind) -> None:
+    """Refuse models that the sweep's benchmarks have no use for, and miss the one that they need."""
+    models = config.models
+    if task == "reader" and models.agent is not None:
+        raise ConfigError("models.agent acts in an agent's tasks, and this sweep has questions; give models.reader")
+    if task == "agent" and models.reader is not None:
+        raise ConfigError("models.reader answers questions, and this sweep has an agent's tasks; give models.agent")
+    for loaded in benchmarks:
+        if not is_agent_benchmark(loaded.benchmark):
+            continue
+        if loaded.benchmark.by_rule and models.agent is not None:
+            raise ConfigError(f"in benchmark {loaded.name!r} a rule acts; take models.agent out")
+        if not loaded.benchmark.by_rule and models.agent is None:
+            raise ConfigError(f"benchmark {loaded.name!r} needs an agent, but models.agent is not configured")
 
 
 def load_benchmarks(config: SweepConfig) -> list[LoadedBenchmark]:
@@ -322,14 +379,21 @@ async def _check_budgets(arms: Sequence[Arm], budgets: Sequence[int]) -> None:
         return LocalIndex(config, embedder)
 
     query = Query.question("", np.zeros(1, dtype=np.float32))
+    if budgets[0] < LEAST_BUDGET and any(arm.task == "agent" and arm.has_budget for arm in arms):
+        raise ConfigError(
+            f"budget {budgets[0]} is too small for an agent: memory and its newest step share it, so it takes "
+            f"{LEAST_BUDGET} tokens at least"
+        )
     for arm in arms:
         if arm.method is None:
             continue
         for budget in budgets:
-            room = budget if arm.build_per_budget else None
+            room = _room(arm, budget)
+            # An agent's newest step may take three quarters of its budget.
+            window = newest_unit_limit(budget) if arm.task == "agent" else 0
             try:
                 view = arm.method.build(Services(embedder, open_index, _NoModel(), room=room)).view()
-                await view.render(query, Budget(budget))
+                await view.render(query, Budget(budget, window))
             except BudgetError as error:
                 raise ConfigError(f"budget {budget} is too small for arm {arm.name!r}: {error}") from error
             except _ModelNeededError:

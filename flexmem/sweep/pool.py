@@ -166,6 +166,14 @@ class WorkerPool:
             self._replace(number)
         return self._killed.get(number, error)
 
+    def close(self, timeout: float) -> None:
+        """Have all workers end what they have started, for ``timeout`` seconds at most: what is left then is swept by
+        whoever starts such a thing next.
+        """
+        closing = [worker.handle.aclose.remote() for worker in self._workers.values() if worker.up]
+        if closing:
+            self._ray.wait(closing, num_returns=len(closing), timeout=timeout)
+
     def _idlest(self) -> int | None:
         ready = (number for number, worker in self._workers.items() if worker.up and not worker.retiring)
         return min(ready, key=lambda number: self._workers[number].load, default=None)

@@ -55,7 +55,7 @@ def check_endpoints(models: Iterable[ModelConfig]) -> None:
 def configured_models(config: SweepConfig) -> list[ModelConfig]:
     """The models of all roles."""
     roles = [
-        config.models.reader.model if config.models.reader else None,
+        config.models.acting.model if config.models.acting else None,
         config.models.memory,
         *(entry.model for entry in config.models.judges),
     ]

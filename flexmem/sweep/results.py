@@ -17,7 +17,7 @@ from flexmem.sweep.tables import ADDED, TABLES
 
 WHAT_TO_DO = "move it away, and its episodes run again"
 # An episode's row says that all else about it is on disk, so it goes last.
-WRITE_ORDER = ("pieces", "builds", "renderings", "failures", "calls", "judgements", "episodes")
+WRITE_ORDER = ("pieces", "builds", "renderings", "steps", "failures", "calls", "judgements", "episodes")
 
 
 _LOCK = ".writer.lock"

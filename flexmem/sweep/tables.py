@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 4
-READABLE_VERSIONS = (1, 2, 3, 4)
-"""A run of an older one is taken over: 1 had fresh parts only; 2 lacked the tables ``calls`` and ``judgements``; what
-they lacked of the columns in `ADDED` is null in what they wrote.
+SCHEMA_VERSION = 5
+READABLE_VERSIONS = (1, 2, 3, 4, 5)
+"""A run of an older one is taken over: 1 had fresh parts only; 2 lacked the tables ``calls`` and ``judgements``; 4
+lacked ``steps``; what they lacked of the columns in `ADDED` is null in what they wrote.
 """
 ADDED: dict[str, tuple[str, ...]] = {
     "episodes": (
@@ -18,6 +18,11 @@ ADDED: dict[str, tuple[str, ...]] = {
         "memory_input_tokens",
         "memory_output_tokens",
         "memory_usd",
+        "steps",
+        "ended",
+        "environment_s",
+        "measures",
+        "flags",
     ),
     "builds": ("memory_cached_tokens", "memory_reasoning_tokens", "usd", "phase"),
 }
@@ -80,6 +85,11 @@ EPISODES = pa.schema(
         ("memory_usd", pa.float64()),
         ("render_ms", pa.float64()),
         ("read_s", pa.float64()),
+        ("steps", pa.int32()),  # of an agent; all that follow too
+        ("ended", pa.string()),  # completed | steps | seconds | usd | sandbox: the task closed, or a limit
+        ("environment_s", pa.float64()),  # its actions, start and grading
+        ("measures", pa.list_(_SCORE)),  # what the benchmark measures beside scores
+        ("flags", pa.list_(pa.string())),  # what a reader of the result must know
         ("build", pa.string()),
         ("attempts", pa.int32()),
         ("finished_at", pa.timestamp("ms", tz="UTC")),
@@ -98,6 +108,26 @@ RENDERINGS = pa.schema(
         ("blocks", pa.list_(_BLOCK)),
         ("ranking", pa.list_(pa.int32())),
         ("hidden", pa.int32()),
+    ]
+)
+
+STEPS = pa.schema(
+    [
+        ("episode", pa.string()),
+        ("step", pa.int32()),  # from 1; the rendering before it is call step - 1 of ``renderings``
+        ("kind", pa.string()),  # action | tool (of the memory) | none (nothing that could be done)
+        ("thought", pa.string()),
+        ("action", pa.string()),
+        ("output", pa.string()),  # as agent and memory saw it
+        ("output_characters", pa.int64()),  # before it was cut
+        ("window_tokens", pa.int32()),
+        ("memory_tokens", pa.int32()),  # null where no memory was shown
+        ("agent_input_tokens", pa.int64()),
+        ("agent_output_tokens", pa.int64()),
+        ("usd", pa.float64()),
+        ("context_s", pa.float64()),  # memory written and rendered
+        ("decide_s", pa.float64()),
+        ("act_s", pa.float64()),
     ]
 )
 
@@ -198,6 +228,7 @@ JUDGEMENTS = pa.schema(
 TABLES: dict[str, pa.Schema] = {
     "episodes": EPISODES,
     "renderings": RENDERINGS,
+    "steps": STEPS,
     "builds": BUILDS,
     "pieces": PIECES,
     "failures": FAILURES,

@@ -8,22 +8,25 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from flexmem.benchmarks.agent_protocol import AgentBenchmark, Environments, is_agent_benchmark
 from flexmem.benchmarks.protocol import Benchmark, Instance
 from flexmem.benchmarks.registry import make_benchmark
 from flexmem.llm.accounts import budget_for
 from flexmem.llm.config import ModelConfig, make_model
 from flexmem.llm.stored import StoredModel
-from flexmem.ports import ChatModel, Embedder, IndexConfig, RateBudget, ReplyStore
-from flexmem.retrieval.index import IndexSnapshot
+from flexmem.ports import ChatModel, Embedder, HistoryIndex, IndexConfig, IndexFactory, RateBudget, ReplyStore
+from flexmem.retrieval.index import IndexSnapshot, LocalIndex
 from flexmem.sweep.activity import Activity
+from flexmem.sweep.agent_episodes import run_agent_group
 from flexmem.sweep.arms import Arm, choice_arms, make_arms
 from flexmem.sweep.builds import BuildStore, BuildTools
 from flexmem.sweep.config import BenchmarkEntry, SweepConfig
-from flexmem.sweep.episodes import RunTools, ServiceFailedError, run_group, stop_if_fatal
+from flexmem.sweep.episodes import ServiceFailedError, run_group, stop_if_fatal
 from flexmem.sweep.failures import describe
 from flexmem.sweep.histories import History
-from flexmem.sweep.plan import Group
+from flexmem.sweep.plan import Group, task_kind
 from flexmem.sweep.rendering_rows import RenderingRows
+from flexmem.sweep.run_tools import RunTools
 from flexmem.sweep.sink import Deliver, RowSink
 
 HISTORIES_KEPT = 4  # of the newest groups; one is large where a history has millions of tokens
@@ -55,17 +58,19 @@ class EpisodeWorker:
         budgets: Mapping[str, RateBudget] | None = None,
     ) -> None:
         self._config = config
+        self._out = out
+        self._environments: dict[str, Environments] = {}
         self._embedder = embedder
         self._fetch_instance = fetch_instance
         self._fetch_snapshot = fetch_snapshot
         self._deliver = deliver
-        listed = make_arms(config.arms)
+        listed = make_arms(config.arms, task_kind(config))
         self._arms: dict[str, Arm] = {arm.name: arm for arm in (*listed, *choice_arms(listed))}
         self._benchmarks: dict[str, Benchmark] = {}
         for entry in config.benchmarks:
             self._add_benchmark(entry)
         models = config.models
-        self._reader = _model(models.reader.model, budgets or {}) if models.reader else None
+        self._reader = _model(models.acting.model, budgets or {}) if models.acting else None
         self._memory = _model(models.memory, budgets or {}) if models.memory else None
         self._replies = replies
         self._owner = owner
@@ -81,17 +86,41 @@ class EpisodeWorker:
         Raises:
             ServiceFailedError: the history could not be prepared.
         """
+        benchmark = self._benchmarks[group.benchmark]
+        if is_agent_benchmark(benchmark):
+            return await self._run_agent(group, benchmark)
         try:
             with self.activity.during("history", f"{group.benchmark}/{group.instance}"):
                 history = await self._history(group.benchmark, group.instance)
         except Exception as error:  # noqa: BLE001 - no method has run yet, so none is at fault
             stop_if_fatal(error)
             raise ServiceFailedError(describe(error)) from None
+        tools = self._tools(group, history.open_index)
+        return await run_group(group, self._arms[group.arm], benchmark, history, tools)
+
+    async def _run_agent(self, group: Group, benchmark: AgentBenchmark) -> dict[str, int]:
+        if group.benchmark not in self._environments:
+            engine = self._config.engine
+            self._environments[group.benchmark] = benchmark.environments(
+                engine.environment, self._out, engine.environments
+            )
+        try:
+            instance = await self._fetch_instance(group.benchmark, group.instance)
+        except Exception as error:  # noqa: BLE001 - no method has run yet, so none is at fault
+            raise ServiceFailedError(describe(error)) from None
+
+        def open_index(config: IndexConfig) -> HistoryIndex:
+            return LocalIndex(config, self._embedder)
+
+        tools, environments = self._tools(group, open_index), self._environments[group.benchmark]
+        return await run_agent_group(group, self._arms[group.arm], benchmark, instance, environments, tools)
+
+    def _tools(self, group: Group, open_index: IndexFactory) -> RunTools:
         memory = self._kept(self._memory, group.repeat, f"build:{group.build}")
         engine = self._config.engine
-        tools = RunTools(
+        return RunTools(
             config=self._config,
-            build_tools=BuildTools(self._embedder, history.open_index, memory, activity=self.activity),
+            build_tools=BuildTools(self._embedder, open_index, memory, activity=self.activity),
             store=self._store,
             sink=RowSink(
                 self._deliver,
@@ -103,10 +132,12 @@ class EpisodeWorker:
             rows=self._rows,
             reader=self._kept(self._reader, group.repeat),
         )
-        return await run_group(group, self._arms[group.arm], self._benchmarks[group.benchmark], history, tools)
 
     async def aclose(self) -> None:
-        """Close the models' connections. A process that ends with its worker needs no such call."""
+        """End the environments, and close the models' connections."""
+        for environments in self._environments.values():
+            await environments.close()
+        self._environments.clear()
         for model in (self._reader, self._memory):
             close = getattr(model, "aclose", None)
             if close is not None:

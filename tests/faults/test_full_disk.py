@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flexmem.sweep.results import finished_keys, make_table, parts
-from flexmem.sweep.services.results import ResultActor
+from flexmem.sweep.services.results import ResultActor, pack_table
 from flexmem.sweep.status import read_status
 
 from ..disks import fill, small_disk
@@ -28,7 +28,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def write(actor: ResultActor, part: int) -> None:
     """A part of about 60 kB that zstd can't make smaller."""
     replies = [{"episode": f"{part}-{row}", "arm": "a", "reply": os.urandom(15_000).hex()} for row in range(2)]
-    asyncio.run(actor.write(f"{part:03d}", {"episodes": make_table("episodes", replies)}))
+    asyncio.run(actor.write(f"{part:03d}", {"episodes": pack_table(make_table("episodes", replies))}))
 
 
 def test_a_merge_that_finds_no_room_leaves_the_parts_as_they_are(disk: Path) -> None:

@@ -329,7 +329,7 @@ def problem(**changes: Any) -> str:
             {"arms": [{"method": "no_memory", "label": "l", "options": {"x": 1}}]},
             "control arm 'no_memory' has no options",
         ),
-        ({"arms": ["observation_masking"]}, "method 'observation_masking' is for agent tasks, not for reader tasks"),
+        ({"arms": ["observation_masking"]}, "method 'observation_masking' is for an agent's tasks, not for questions"),
         ({"benchmarks": [{"name": "lokomo"}]}, "no benchmark 'lokomo', did you mean 'locomo'?"),
         (
             {"benchmarks": [{"name": "synthetic", "options": {"conversation": 1}}]},

@@ -33,9 +33,7 @@ class ResultActor:
     async def write(self, part: str, tables: Mapping[str, bytes]) -> int:
         """Write one part, its tables as Arrow streams; returns its episodes when they are durable."""
         async with self._lock:
-            return await asyncio.to_thread(
-                self._write, part, {name: _unpacked(table) for name, table in tables.items()}
-            )
+            return await asyncio.to_thread(self._write, part, tables)
 
     async def barrier(self) -> None:
         """Return when all that came before is written."""
@@ -56,7 +54,7 @@ class ResultActor:
         return os.getpid()
 
     def _write(self, part: str, tables: Mapping[str, bytes]) -> int:
-        unpacked = {name: _unpacked(table) for name, table in tables.items()}
+        unpacked = {name: _unpack_table(table) for name, table in tables.items()}
         written = write_parts(self._out, part, unpacked, self._merged)
         for name in tables:
             self._fresh[name] += 1
@@ -96,17 +94,18 @@ class ResultClient:
     async def deliver(self, part: str, tables: Mapping[str, pa.Table]) -> int:
         """Returns when the batch is durable."""
         # Ray takes tables apart column by column, which costs more than the episodes of a small part do.
-        written: int = await self._actor.write.remote(part, {name: _packed(table) for name, table in tables.items()})
+        written: int = await self._actor.write.remote(part, {name: pack_table(table) for name, table in tables.items()})
         return written
 
 
-def _packed(table: pa.Table) -> bytes:
+def pack_table(table: pa.Table) -> bytes:
+    """A table as `ResultActor.write` takes it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
 
 
-def _unpacked(stream: bytes) -> pa.Table:
+def _unpack_table(stream: bytes) -> pa.Table:
     with pa.ipc.open_stream(stream) as reader:
         return reader.read_all()

@@ -106,7 +106,7 @@ class SweepActors:
     def _start_replies(self) -> Any:
         """The reply store, where the sweep has a model whose replies cost something."""
         models = self._plan.config.models
-        if models.reader is None and models.memory is None:
+        if models.acting is None and models.memory is None:
             return None
         store = (str(self._out / REPLIES), self._session, self._plan.config.engine.max_usd, self._replay)
         return start_actor(ReplyActor, *store, **SERVICE)

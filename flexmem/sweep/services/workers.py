@@ -58,6 +58,10 @@ class WorkerActor:
         """See `EpisodeWorker.run`."""
         return await self._worker.run(group)
 
+    async def aclose(self) -> None:
+        """See `EpisodeWorker.aclose`."""
+        await self._worker.aclose()
+
     @ray.method(concurrency_group=ACTIVITY)
     async def activity(self) -> ActivityReport:
         """What its work waits for now, and its memory."""
