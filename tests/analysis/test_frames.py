@@ -77,7 +77,7 @@ class TestNoRun:
     @pytest.mark.parametrize("version", [0, 99, None])
     def test_another_schema_version(self, folder: RunFolder, version: int | None) -> None:
         folder.plan([{"arm": "a", "n": 1}], schema_version=version)
-        with pytest.raises(RunError, match=rf"schema version {version}, this flexmem reads 1, 2, 3, 4;"):
+        with pytest.raises(RunError, match=rf"schema version {version}, this flexmem reads 1, 2, 3, 4, 5;"):
             load(folder.path)
 
     @pytest.mark.parametrize("text", ["{", "", "[1]", "\xff"])

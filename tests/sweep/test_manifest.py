@@ -98,7 +98,7 @@ def test_results_of_another_schema_version_are_refused(out: Path) -> None:
     manifest = open_manifest(out, planned())
     (out / MANIFEST).write_text(json.dumps(manifest | {"schema_version": 99}))
     said = refused(out, planned())
-    assert said.startswith(f"{out}: holds results of schema version 99, this flexmem reads 1, 2, 3, 4;")
+    assert said.startswith(f"{out}: holds results of schema version 99, this flexmem reads 1, 2, 3, 4, 5;")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"name": "x"}', '{"schema_version": 1}', "\udcff"])
