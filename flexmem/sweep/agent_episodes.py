@@ -49,6 +49,7 @@ class _Course:
     """How one episode goes, kept while it does: a failure leaves what was until then."""
 
     episode: Episode = field(default_factory=Episode)
+    task: str = ""
     memory: AgentMemory | None = None
     build: MemoryBuild | None = None
     meter: Meter = field(default_factory=Meter)
@@ -139,9 +140,10 @@ async def _act_and_grade(
     def during(stage: str) -> AbstractContextManager[None]:
         return activity.during(cast(Stage, stage), scene.arm.name)
 
+    course.task = environment.prompt.task
     course.build = _new_build(task, scene, course)
     course.memory = AgentMemory(
-        environment.prompt.task,
+        course.task,
         task.budget if scene.arm.has_budget else None,
         scene.tools.build_tools.embedder,
         course.build,
@@ -224,6 +226,7 @@ async def _hand_on(task: EpisodeTask, scene: _Scene, course: _Course, counts: di
     if course.build is not None and course.memory is not None:
         await scene.tools.rows.add_pieces(sink, cut, course.memory.written, course.build.pieces)
         sink.add("builds", _build_row(task, scene, course))
+    sink.add("steps", {"episode": task.key, "step": 0, "kind": "task", "output": _utf8(course.task)})
     for step in course.episode.steps:
         if step.context.rendering is not None:
             scene.tools.rows.add_rendering(sink, task.key, task.key, cut, step.context.rendering, step.number - 1)

@@ -114,8 +114,8 @@ RENDERINGS = pa.schema(
 STEPS = pa.schema(
     [
         ("episode", pa.string()),
-        ("step", pa.int32()),  # from 1; the rendering before it is call step - 1 of ``renderings``
-        ("kind", pa.string()),  # action | tool (of the memory) | none (nothing that could be done)
+        ("step", pa.int32()),  # from 1; the rendering before it is call step - 1 of ``renderings``. 0: the task
+        ("kind", pa.string()),  # task | action | tool (of the memory) | none (nothing that could be done)
         ("thought", pa.string()),
         ("action", pa.string()),
         ("output", pa.string()),  # as agent and memory saw it
