@@ -4,6 +4,7 @@ App. A; docs/methods.md 0.3, 0.6).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from flexmem.ports import Embedder, Message, VectorArray
 
 LEAST_BUDGET = 256
 """B of which three quarters hold a newest step cut to its shortest, and a quarter says something of the others."""
+EMPTY = "(an empty reply)"
 PREFACE = "Memory of your earlier steps:\n"
 
 
@@ -46,6 +48,7 @@ class AgentMemory:
         build, view: of one method, both this episode's own; None: nothing is remembered beyond the window.
         budget: B in tokens; None: the window holds every step.
         language: of the actions' code fence.
+        unit_tokens: size of a unit; None: 1,000, or a quarter of a budget below 4,000.
     """
 
     def __init__(
@@ -57,8 +60,11 @@ class AgentMemory:
         *,
         history: str,
         language: str = "python",
-        unit_tokens: int = AGENT_UNIT_TOKENS,
+        unit_tokens: int | None = None,
     ) -> None:
+        if unit_tokens is None:
+            # Under 4,000 tokens units shrink with the budget: the newest is shown whole, and memory needs its room.
+            unit_tokens = AGENT_UNIT_TOKENS if budget is None else max(1, min(AGENT_UNIT_TOKENS, budget // 4))
         self._task = task
         self._budget = budget
         self._embedder = embedder
@@ -140,8 +146,16 @@ class AgentMemory:
 def step_messages(step: Step, language: str) -> tuple[Message, Message]:
     """A step as the messages that it was: the agent's thought and code block, and the environment's output."""
     thought = f"{step.thought.rstrip()}\n" if step.thought.strip() else ""
-    action = f"```{language}\n{step.action.rstrip()}\n```" if step.action.strip() else ""
-    return Message("assistant", thought + action), Message("user", f"Output:\n```\n{step.output.rstrip()}\n```")
+    action = _fenced(step.action, language) if step.action.strip() else ""
+    # Endpoints refuse an empty message.
+    return Message("assistant", thought + action or EMPTY), Message("user", f"Output:\n{_fenced(step.output)}")
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """A code block, its fence longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def unit_content(unit: Unit) -> str:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexmem import tokens
-from flexmem.agents.agent_memory import PREFACE, AgentContext, AgentMemory, step_messages
+from flexmem.agents.agent_memory import EMPTY, PREFACE, AgentContext, AgentMemory, step_messages
 from flexmem.history import Step
 from flexmem.memory.protocol import BudgetError, MemoryBuild, Query, Rendering
 from flexmem.memory.registry import find_method
@@ -124,6 +124,20 @@ def test_the_query_is_the_task_and_the_newest_unit() -> None:
     assert last.task == "Buy a lamp."
     assert last.text == last.excerpt_text == "I look at 5.\nlook 5\n" + step(5).output + "\n"
     assert abs(float(last.vector @ last.vector) - 1) < 1e-5
+
+
+def test_many_short_steps_fit_a_small_budget() -> None:
+    agent = AgentMemory("t", 600, EMBEDDER, build("truncation"), history="h")
+    steps = [Step(number, "look", "ok") for number in range(1, 60)]
+    for context in asyncio.run(contexts(agent, steps)):
+        assert taken(context) <= 600
+
+
+def test_a_reply_of_nothing_and_a_fence_in_a_text_are_no_trouble() -> None:
+    assert step_messages(Step(1, "", "nothing was done"), "python")[0].content == EMPTY
+    said, got = step_messages(Step(1, 'print("```")', "```\nx\n````"), "python")
+    assert said.content == '````python\nprint("```")\n````'
+    assert got.content == "Output:\n`````\n```\nx\n````\n`````"
 
 
 @given(sizes=st.lists(st.integers(0, 150), min_size=1, max_size=14), budget=st.sampled_from([300, 600, 1_000]))
