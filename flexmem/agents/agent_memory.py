@@ -83,6 +83,11 @@ class AgentMemory:
         return self._steps
 
     @property
+    def units(self) -> Sequence[Unit]:
+        """All units so far, the open one last."""
+        return self._packer.units()
+
+    @property
     def written(self) -> Sequence[Unit]:
         """The units that left the window and were written."""
         return self._written

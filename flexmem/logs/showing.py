@@ -75,7 +75,7 @@ async def _next_step(log: Log, name: str, method: ConfiguredMethod, budget: int,
     return Shown(
         name,
         budget,
-        pack_steps(log.steps, history=log.source),
+        memory.units,
         len(memory.written),
         context.rendering,
         tuple({"role": message.role, "content": message.content} for message in context.window),
