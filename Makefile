@@ -16,7 +16,7 @@ run: $(STAMP)
 	$(BIN)/flexmem run ray_jobs/sweeps/quickstart.yaml --out $(RUN)
 
 test: lint
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
 
 test-slow: $(STAMP)
 	$(BIN)/pytest -m slow

@@ -12,6 +12,18 @@ from hypothesis import settings
 settings.register_profile("flexmem", deadline=None)
 settings.load_profile("flexmem")
 
+_WITH_RAY = ("sweep", "cli", "faults", "test_readme.py", "test_plugin.py")
+"""Where tests start clusters, which get in each other's way: they run beside other tests, but not beside each other."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tell pytest-xdist which tests stay together."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if set(_WITH_RAY) & set(item.path.parts):
+                item.add_marker(pytest.mark.xdist_group("ray"))
+
+
 _DATA = os.environ.get("FLEXMEM_DATA")
 
 

@@ -18,6 +18,7 @@ from flexmem.llm.committer import ReplyStoreError
 from flexmem.memory.registry import UnknownMethodError
 
 INTERNAL = {
+    "flexmem.benchmarks.appworld.connection.ConnectionLostError": "the client tells whose fault it is",
     "flexmem.benchmarks.archives.ArchiveError": "half a sentence; `data` makes a DataError of it",
     "flexmem.benchmarks.data._Failed": "half a sentence; `data` makes a DataError of it",
     "flexmem.retrieval.bm25.FrozenIndexError": "a defect in the code of a method: its traceback is wanted",

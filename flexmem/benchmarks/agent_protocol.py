@@ -10,13 +10,20 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, ClassVar, Literal, Protocol, TypeGuard
 
 from flexmem.agents.environment import Environment
 from flexmem.agents.loop import Episode, Limits
 from flexmem.agents.policy import Policy
 from flexmem.agents.react import TaskPrompt
 from flexmem.benchmarks.protocol import Benchmark, Instance, Question
+from flexmem.errors import FlexmemError
+
+
+class GradingError(FlexmemError):
+    """What an episode has left could not be graded, for a reason outside it: it is run again."""
+
+    failure: ClassVar[Literal["infrastructure"]] = "infrastructure"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from flexmem.errors import FlexmemError
 from flexmem.memory.protocol import TaskKind
 
 BENCHMARKS: Mapping[str, str] = {
+    "appworld": "flexmem.benchmarks.appworld.benchmark:AppWorldBenchmark",
     "locomo": "flexmem.benchmarks.locomo.benchmark:LocomoBenchmark",
     "longmemeval": "flexmem.benchmarks.longmemeval.benchmark:LongMemEvalBenchmark",
     "personamem": "flexmem.benchmarks.personamem.benchmark:PersonaMemBenchmark",

@@ -6,7 +6,9 @@ import os
 
 import typer
 
+from flexmem.cli.appworld import appworld_app
 from flexmem.cli.cache import cache_app
+from flexmem.cli.cleanup import cleanup
 from flexmem.cli.collect import collect
 from flexmem.cli.compare import compare
 from flexmem.cli.data import data_app
@@ -17,6 +19,7 @@ from flexmem.cli.report import report
 from flexmem.cli.retry import retry
 from flexmem.cli.run import plan, run
 from flexmem.cli.status import status
+from flexmem.cli.try_memory import try_memory
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,8 +29,10 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(cache_app, name="cache")
-for command in (doctor, methods, plan, run, status, retry, rejudge, report, compare, collect):
+app.add_typer(appworld_app, name="appworld")
+for command in (doctor, methods, plan, run, status, retry, rejudge, report, compare, collect, cleanup):
     app.command()(command)
+app.command("try")(try_memory)
 
 
 def main() -> None:

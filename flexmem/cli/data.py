@@ -9,6 +9,7 @@ from rich.table import Column, Table
 
 from flexmem.benchmarks import data
 from flexmem.benchmarks.registry import known_files
+from flexmem.cli.appworld import fetch_data
 from flexmem.cli.output import COMPLETE, INCOMPLETE, USAGE, console, expected_errors, notes, print_json
 
 data_app = typer.Typer(no_args_is_help=True, help="Benchmark data: list, fetch, verify.")
@@ -36,8 +37,13 @@ def list_files(*, as_json: Json = False) -> None:
 @data_app.command()
 def fetch(names: Names = None, *, as_json: Json = False) -> None:
     """Download files from their public addresses and check them against their pinned digests. Without names, all that
-    have an address: some gigabytes.
+    have an address: some gigabytes. `appworld` is downloaded by AppWorld itself (`flexmem appworld`).
     """
+    if names and "appworld" in names:
+        fetch_data(None)  # its own program does that
+        names = [name for name in names if name != "appworld"]
+        if not names:
+            return
     chosen = [file for file in _chosen(names) if names or file.sources]
     rows = []
     for file in chosen:

@@ -20,7 +20,7 @@ from flexmem.sweep.judging import judge_run, judged_types
 from flexmem.sweep.ledger import REPLIES
 from flexmem.sweep.manifest import plan_manifest, write_manifest
 from flexmem.sweep.plan import Plan
-from flexmem.sweep.preflight import check_endpoints, check_prices, check_replies, configured_models
+from flexmem.sweep.preflight import check_endpoints, check_environments, check_prices, check_replies, configured_models
 from flexmem.sweep.progress import OnProgress, Progress, SweepOutcome, tell_judging
 from flexmem.sweep.recovery import recover
 from flexmem.sweep.results import lock_for_writing
@@ -44,6 +44,7 @@ def run_sweep(
         RunFolderError: the folder holds results of something else.
         ModelError: a configured endpoint can't be used.
         ConfigError: there is a cap, and the price of a model is not known.
+        FlexmemError: an agent's environments can't be had on this machine.
         ReplyStoreError: the folder's replies can't be read or written, or there are none to replay.
         FolderBusyError: another run writes into the folder.
     """
@@ -60,6 +61,8 @@ def run_sweep(
     if replay is None:
         check_prices(models, plan.config.engine.max_usd)
         check_endpoints(models if missing else ())
+    if missing:
+        check_environments([loaded.benchmark for loaded in plan.benchmarks], plan.config.engine.environment)
     write_manifest(out, manifest)  # not before: a folder made from a wrong address would refuse the right one
     outcome = SweepOutcome(planned, planned, {})
     if missing:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from flexmem.benchmarks.agent_protocol import GradingError
 from flexmem.llm.errors import ContextOverflow, ModelError, Refused, Truncated
 from flexmem.llm.reply_store import ReplyStoreError
 from flexmem.retrieval.embedding import EmbeddingError
@@ -43,7 +44,7 @@ def classify(error: BaseException) -> ErrorClass:
         return "infrastructure"
     if isinstance(error, EmbeddingError | ConfigError | ReplyStoreError):
         return "configuration"
-    if isinstance(error, SandboxError | EpisodeEndedError):
+    if isinstance(error, SandboxError | EpisodeEndedError | GradingError):
         return error.failure
     if isinstance(error, OSError | MemoryError | TimeoutError) or _from_ray(error):
         return "infrastructure"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from flexmem.benchmarks.agent_protocol import is_agent_benchmark
+from flexmem.benchmarks.protocol import Benchmark
 from flexmem.llm.config import ModelConfig, make_model
 from flexmem.llm.http_chat import HttpChat
 from flexmem.llm.prices import find_price
@@ -50,6 +53,17 @@ def check_endpoints(models: Iterable[ModelConfig]) -> None:
     """
     for model in models:
         asyncio.run(_check(model))
+
+
+def check_environments(benchmarks: Iterable[Benchmark], settings: Mapping[str, Any]) -> None:
+    """Check that an agent's environments can be had on this machine.
+
+    Raises:
+        FlexmemError: they can't; the message says what is missing.
+    """
+    for benchmark in benchmarks:
+        if is_agent_benchmark(benchmark):
+            benchmark.check_environment(settings)
 
 
 def configured_models(config: SweepConfig) -> list[ModelConfig]:
