@@ -162,6 +162,8 @@ def check_isolation(settings: EnvironmentSettings) -> None:
 
 
 def experiment_name(place: Place, split: str) -> str:
-    """Name of the folder of a cell's outputs; AppWorld's packer wants it to end with the split."""
+    """Name of the folder of a cell's outputs; AppWorld's packer wants it to end with the split, and takes a path that
+    says "memory" for a database in memory.
+    """
     budget = "unlimited" if place.budget is None else str(place.budget)
-    return re.sub(r"[^\w.-]", "-", f"{place.arm}-{budget}-r{place.repeat}_{split}")
+    return re.sub(r"[^\w.-]", "-", f"{place.arm}-{budget}-r{place.repeat}_{split}").replace("memory", "mem")

@@ -126,13 +126,17 @@ class Grader:
         Raises:
             GradingError: AppWorld could not grade them. InstallationError: AppWorld is not installed.
         """
-        async with self._turn:
-            return await asyncio.shield(asyncio.to_thread(self._grade, folder, task_id))
+        # Whoever waits may be cancelled; the turn lasts until the process has answered.
+        return await asyncio.shield(self._in_turn(folder, task_id))
 
     async def close(self) -> None:
         """End its process."""
         async with self._turn:
             await asyncio.to_thread(self._end)
+
+    async def _in_turn(self, folder: Path, task_id: str) -> Grade:
+        async with self._turn:
+            return await asyncio.to_thread(self._grade, folder, task_id)
 
     def _grade(self, folder: Path, task_id: str) -> Grade:
         if self._process is not None and (not self._process.alive or self._graded >= _RENEWED_AFTER):

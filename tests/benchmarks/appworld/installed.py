@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,18 @@ def demand_world(installation: Installation) -> Path:
     return make_world(installation=installation)
 
 
-def solve(world: Path, at: Path, installation: Installation) -> dict[str, dict[str, str]]:
-    """Run every program of every task in a root ``at`` that shares the world's data; outputs are below
-    ``at/experiments/outputs/PROGRAM``. Gives what AppWorld printed, by program and task.
+@cache
+def solved(world: Path, installation: Installation, folder: Path) -> tuple[dict[str, dict[str, str]], Path]:
+    """Every program of every task, run once for all tests: what AppWorld printed, by program and task, and AppWorld's
+    outputs folder, with an experiment for each program.
     """
+    at = folder / "solved"
+    at.mkdir()
     (at / "data").symlink_to(world / "data")
     arguments = ["-m", "world", "solve", str(at), *PROGRAMS]
     out = run_inside(installation, arguments, root=at, deadline_s=900, what="solving")
     printed: dict[str, dict[str, str]] = last_line(out, "solving")
-    return printed
+    return printed, at / "experiments" / "outputs"
 
 
 def ask_inside(code: str, installation: Installation, root: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from flexmem.benchmarks.appworld.grading_process import GradingProcess
 from flexmem.benchmarks.appworld.installation import Installation
 from flexmem.benchmarks.appworld.scores import by_difficulty, by_split, percent, sgc, tgc
 
-from .installed import demand_installation, demand_world, solve
+from .installed import demand_installation, demand_world, solved
 
 CHECKED = pytest.mark.timeout(1_200)  # a world may have to be made first
 
@@ -33,20 +34,18 @@ def own_world(installation: Installation) -> Path:
 
 
 @pytest.fixture(scope="module")
-def solved(own_world: Path, installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def outputs_of_all(own_world: Path, installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """AppWorld's outputs folder, with an experiment for each program."""
-    at = tmp_path_factory.mktemp("solved")
-    solve(own_world, at, installation)
-    return at / "experiments" / "outputs"
+    return solved(own_world, installation, tmp_path_factory.getbasetemp())[1]
 
 
 @pytest.fixture
-def mixed(own_world: Path, solved: Path, tmp_path: Path) -> tuple[Path, str, list[str]]:
+def mixed(own_world: Path, outputs_of_all: Path, tmp_path: Path) -> tuple[Path, str, list[str]]:
     """Outputs of which some are right: folder, experiment, tasks. The experiment has a name that AppWorld can't use."""
     ids = [task_id for split in SPLITS for task_id in task_ids(own_world, split)]
     for place, task_id in enumerate(ids):
         program = "right" if place % 5 and scenario_of(task_id) != scenario_of(ids[0]) else "near_miss"
-        shutil.copytree(solved / program / "tasks" / task_id, tmp_path / "no_memory" / "tasks" / task_id)
+        shutil.copytree(outputs_of_all / program / "tasks" / task_id, tmp_path / "no_memory" / "tasks" / task_id)
     return tmp_path, "no_memory", ids
 
 
@@ -151,8 +150,8 @@ def test_scores_equal_appworlds(own_world: Path, mixed: tuple[Path, str, list[st
 
 @pytest.mark.slow
 @CHECKED
-def test_failures_tell_what_was_wrong(own_world: Path, solved: Path) -> None:
-    found = grade(own_world, "near_miss", ["own1a2b_1"], solved).grades["own1a2b_1"]
+def test_failures_tell_what_was_wrong(own_world: Path, outputs_of_all: Path) -> None:
+    found = grade(own_world, "near_miss", ["own1a2b_1"], outputs_of_all).grades["own1a2b_1"]
     assert not found.success
     assert found.difficulty == 3
     assert found.num_tests == len(found.passes) + len(found.failures) == 5
@@ -188,35 +187,35 @@ def test_broken_outputs_are_told_and_do_not_stop_others(own_world: Path, mixed: 
 
 @pytest.mark.slow
 @CHECKED
-def test_a_root_without_ground_truth(own_world: Path, solved: Path, tmp_path: Path) -> None:
+def test_a_root_without_ground_truth(own_world: Path, outputs_of_all: Path, tmp_path: Path) -> None:
     hidden = shutil.ignore_patterns("ground_truth")
     shutil.copytree(own_world / "data", tmp_path / "data", ignore=hidden)
-    found = grade(tmp_path, "right", ["own7a8b_1"], solved)
+    found = grade(tmp_path, "right", ["own7a8b_1"], outputs_of_all)
     assert (found.grades, found.aggregate) == ({}, None)
     assert "ground_truth" in found.ungraded["own7a8b_1"]
 
 
 @pytest.mark.slow
 @CHECKED
-def test_grading_leaves_data_and_outputs_as_they_are(own_world: Path, solved: Path) -> None:
+def test_grading_leaves_data_and_outputs_as_they_are(own_world: Path, outputs_of_all: Path) -> None:
     def state() -> list[tuple[str, int]]:
-        files = [*(own_world / "data").rglob("*"), *(solved / "right").rglob("*")]
+        files = [*(own_world / "data").rglob("*"), *(outputs_of_all / "right").rglob("*")]
         return sorted((str(path), path.stat().st_mtime_ns) for path in files)
 
     before = state()
-    grade(own_world, "right", ["own7a8b_1", "own8c9d_2"], solved)
+    grade(own_world, "right", ["own7a8b_1", "own8c9d_2"], outputs_of_all)
     assert state() == before
 
 
 @pytest.mark.slow
 @CHECKED
-def test_episodes_are_graded_one_after_the_other(own_world: Path, solved: Path) -> None:
+def test_episodes_are_graded_one_after_the_other(own_world: Path, outputs_of_all: Path) -> None:
     async def all_at_once() -> list[bool]:
         grader = Grader(own_world)
-        folders = [(solved / program / "tasks" / "own8c9d_1") for program in ("right", "near_miss", "right")]
+        folders = [(outputs_of_all / program / "tasks" / "own8c9d_1") for program in ("right", "near_miss", "right")]
         found = await asyncio.gather(*(grader.grade(folder, "own8c9d_1") for folder in folders))
         with pytest.raises(GradingError, match="no outputs"):
-            await grader.grade(solved / "nowhere", "own8c9d_1")
+            await grader.grade(outputs_of_all / "nowhere", "own8c9d_1")
         found.append(await grader.grade(folders[0], "own8c9d_1"))
         await grader.close()
         await grader.close()
@@ -225,15 +224,43 @@ def test_episodes_are_graded_one_after_the_other(own_world: Path, solved: Path) 
     assert asyncio.run(all_at_once()) == [True, False, True, True]
 
 
+def test_a_cancelled_episode_keeps_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two answers must never be mixed up: who comes next waits for the one that nobody waits for any more."""
+    begun, may_end, running = threading.Event(), threading.Event(), []
+
+    def answer(self: Grader, folder: Path, task_id: str) -> Grade:
+        running.append(task_id)
+        if task_id == "a_1":
+            begun.set()
+            assert may_end.wait(60)
+            running.append("a_1 is over")
+        return success()
+
+    monkeypatch.setattr(Grader, "_grade", answer)
+
+    async def two() -> None:
+        grader = Grader(tmp_path)
+        first = asyncio.create_task(grader.grade(tmp_path, "a_1"))
+        await asyncio.to_thread(begun.wait)
+        first.cancel()
+        second = asyncio.create_task(grader.grade(tmp_path, "a_2"))
+        await asyncio.gather(first, return_exceptions=True)
+        may_end.set()
+        await second
+
+    asyncio.run(two())
+    assert running == ["a_1", "a_1 is over", "a_2"]
+
+
 @pytest.mark.slow
 @CHECKED
-def test_a_grader_that_takes_too_long_is_replaced(own_world: Path, solved: Path) -> None:
+def test_a_grader_that_takes_too_long_is_replaced(own_world: Path, outputs_of_all: Path) -> None:
     async def late() -> bool:
         grader = Grader(own_world, deadline_s=0.001)
         with pytest.raises(GradingError, match=r"took more than 0\.001 s"):
-            await grader.grade(solved / "right" / "tasks" / "own8c9d_1", "own8c9d_1")
+            await grader.grade(outputs_of_all / "right" / "tasks" / "own8c9d_1", "own8c9d_1")
         grader._deadline_s = 120.0
-        found = await grader.grade(solved / "right" / "tasks" / "own8c9d_1", "own8c9d_1")
+        found = await grader.grade(outputs_of_all / "right" / "tasks" / "own8c9d_1", "own8c9d_1")
         await grader.close()
         return found.success
 

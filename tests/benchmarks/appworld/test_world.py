@@ -26,7 +26,7 @@ from flexmem.benchmarks.appworld.world import generator_digest, is_made, make_wo
 from flexmem.benchmarks.appworld.world_lengths import world_lengths
 from flexmem.benchmarks.protocol import DataError
 
-from .installed import PROGRAMS, ask_inside, demand_installation, demand_world, solve
+from .installed import PROGRAMS, ask_inside, demand_installation, demand_world, solved
 
 GOOD = """
 import re
@@ -69,9 +69,7 @@ def graded(
     own_world: Path, installation: Installation, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, tuple[dict[str, str], Grading]]:
     """What AppWorld printed and how it grades, by program."""
-    at = tmp_path_factory.mktemp("solved")
-    printed = solve(own_world, at, installation)
-    outputs = at / "experiments" / "outputs"
+    printed, outputs = solved(own_world, installation, tmp_path_factory.getbasetemp())
     return {name: (printed[name], grade(own_world, name, all_ids(own_world), outputs)) for name in PROGRAMS}
 
 

@@ -3,6 +3,3 @@
 This package runs under AppWorld's interpreter (``python -m world`` with its parent folder on the path) and imports only
 the standard library and AppWorld. Nothing that it makes may be published: it holds AppWorld's API documentation.
 """
-
-VERSION = 1
-"""Raised whenever the same files would have another meaning for an agent or a grader."""
