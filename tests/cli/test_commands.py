@@ -17,6 +17,7 @@ from flexmem.benchmarks.data import DataFile
 from flexmem.memory.registry import methods
 from flexmem.sweep.arms import make_arms
 from flexmem.sweep.config import load_config
+from flexmem.sweep.plan import task_kind
 from flexmem.sweep.results import parts
 from tests.sweep.harness import rows
 
@@ -121,7 +122,7 @@ def test_a_plan_is_shown_for_people(flexmem: Flexmem, written: Written) -> None:
 @pytest.mark.parametrize("sweep", sorted((Path(__file__).parents[2] / "ray_jobs" / "sweeps").glob("*.yaml")), ids=str)
 def test_every_sweep_of_the_repository_is_a_valid_one(sweep: Path) -> None:
     config = load_config(sweep)
-    assert make_arms(config.arms)
+    assert make_arms(config.arms, task_kind(config))
 
 
 # ---------------------------------------------------------------- status and report
