@@ -6,14 +6,16 @@ import difflib
 import typing
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from flexmem.benchmarks.data import DataFile
 from flexmem.benchmarks.protocol import Benchmark, BenchmarkConfig
 from flexmem.errors import FlexmemError
-from flexmem.memory.protocol import TaskKind
+
+if TYPE_CHECKING:
+    from flexmem.memory.protocol import TaskKind
 
 BENCHMARKS: Mapping[str, str] = {
     "appworld": "flexmem.benchmarks.appworld.benchmark:AppWorldBenchmark",
