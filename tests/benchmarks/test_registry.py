@@ -23,7 +23,7 @@ def test_options_become_the_benchmarks_config() -> None:
 
 
 def test_an_unknown_name_names_the_nearest() -> None:
-    with pytest.raises(BenchmarkOptionError, match=r"no benchmark 'lokomo', did you mean 'locomo'\?; there are appworld"):
+    with pytest.raises(BenchmarkOptionError, match=r"no benchmark 'lokomo', did you mean 'locomo'\?; there are app"):
         make_benchmark("lokomo")
 
 
