@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BENCHMARKS: Mapping[str, str] = {
     "appworld": "flexmem.benchmarks.appworld.benchmark:AppWorldBenchmark",
+    "context_bound": "flexmem.benchmarks.context_bound.benchmark:ContextBoundBenchmark",
     "locomo": "flexmem.benchmarks.locomo.benchmark:LocomoBenchmark",
     "longmemeval": "flexmem.benchmarks.longmemeval.benchmark:LongMemEvalBenchmark",
     "personamem": "flexmem.benchmarks.personamem.benchmark:PersonaMemBenchmark",
