@@ -25,7 +25,21 @@ Advise = Callable[[str, Mapping[str, int]], str]
 """What to say of a stage at which that much work waits, by subject."""
 
 # Work that computes holds up what only waits beside it in its process; of what waits, the last stage holds up the rest.
-_BLAME = ("rendering", "writing", "results", "history", "memory_model", "reader", "embedding", "unknown", "workers")
+_BLAME = (
+    "rendering",
+    "writing",
+    "results",
+    "history",
+    "grading",
+    "environment",
+    "memory_model",
+    "reader",
+    "agent",
+    "sandbox",
+    "embedding",
+    "unknown",
+    "workers",
+)
 
 
 class StallGuard:
