@@ -32,6 +32,7 @@ class Format(StrEnum):
     CHAT = "chat"
     SWE_AGENT = "swe-agent"
     INSPECT = "inspect"
+    RUN = "run"
 
 
 class Provider(StrEnum):
@@ -43,7 +44,9 @@ class Provider(StrEnum):
 
 
 def try_memory(
-    file: Annotated[Path, typer.Argument(help="Chat messages (JSON, JSON lines), a SWE-agent .traj or Inspect log.")],
+    file: Annotated[
+        Path, typer.Argument(help="Chat messages (JSON, JSONL), a SWE-agent .traj, an Inspect log, a run.")
+    ],
     method: Annotated[list[str], typer.Option(help="A memory method; several are shown one after the other.")],
     budget: Annotated[str, typer.Option(help="Tokens of memory and recent window, such as 4000 or 4k.")] = "4k",
     *,
@@ -54,7 +57,9 @@ def try_memory(
     log_format: Annotated[
         Format | None, typer.Option("--format", help="The log's format; else told by its content.")
     ] = None,
-    sample: Annotated[str | None, typer.Option(help="An Inspect log's sample: its id, or id/epoch.")] = None,
+    sample: Annotated[
+        str | None, typer.Option(help="An Inspect log's sample (id or id/epoch), a run's episode (key).")
+    ] = None,
     at: Annotated[int | None, typer.Option(min=1, help="Stop after so many steps or messages.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of the methods' configuration.")] = None,
     model: Annotated[str | None, typer.Option(help="The memory model, for methods that need one.")] = None,

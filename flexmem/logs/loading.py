@@ -10,6 +10,7 @@ from flexmem.logs.files import LogFile, read_file
 from flexmem.logs.inspect_logs import load_inspect
 from flexmem.logs.log import Log, LogFormat
 from flexmem.logs.problems import LogError, expected
+from flexmem.logs.runs import load_episode
 from flexmem.logs.swe_agent import load_swe_agent
 
 _KNOWN = (
@@ -20,12 +21,14 @@ _KNOWN = (
 
 def load_log(path: Path, format: LogFormat | None = None, sample: str | None = None) -> Log:  # noqa: A002 - its name
     """Read a log. ``format`` None: told by the file's content. ``sample`` chooses among those of an Inspect log, by id
-    or ``id/epoch``.
+    or ``id/epoch``, and among the episodes of a run's folder, by key.
 
     Raises:
         LogError: the file is not of that format, or of none that is known; or it is damaged, with the place.
         OSError: it can't be read.
     """
+    if path.is_dir() or format == "run":
+        return load_episode(path, sample)
     return log_of(read_file(path), format, sample)
 
 

@@ -10,7 +10,7 @@ from flexmem.history import Kind, Step
 from flexmem.logs.messages import LoggedMessage
 from flexmem.logs.problems import LogError
 
-LogFormat = Literal["chat", "swe-agent", "inspect"]
+LogFormat = Literal["chat", "swe-agent", "inspect", "run"]
 FORMATS: tuple[LogFormat, ...] = get_args(LogFormat)
 
 

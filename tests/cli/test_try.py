@@ -229,7 +229,7 @@ def test_lone_surrogates_and_marks_are_printed(flexmem: Flexmem, tmp_path: Path)
         ((CHAT, "--method", "truncation", "--format", "inspect"), f"{CHAT}: expected an Inspect log"),
         ((INSPECT, "--method", "truncation"), f"{INSPECT}: it has several samples; name one (id/epoch): vault/1, "),
         (("gone.json", "--method", "truncation"), "gone.json: No such file or directory"),
-        ((CHAT.parent, "--method", "truncation"), f"{CHAT.parent}: Is a directory"),
+        ((CHAT.parent, "--method", "truncation"), f"{CHAT.parent}: holds no steps of an agent"),
     ],
 )
 def test_what_cant_be_shown_ends_with_2_and_one_message(
